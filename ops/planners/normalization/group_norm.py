@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from device.errors import DeviceError, NotSimulatedError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
@@ -21,7 +22,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
 from ops.planners.normalization.group_interleaved import MOST_GROUPS, grid_faults, write_interleaved
-from ops.planners.normalization.shards import layout_fault, rectangle_fault
+from ops.planners.normalization.shards import program_fault, rectangle_fault
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
 
@@ -53,7 +54,7 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
         buffers = () if refused is not None else group_buffers(op, source, output, spec)
         held = {tensor.name: tensor.spec.buffer(spec).bank_bytes for tensor in (source, output)}
         own = sum(buffer.size_bytes for buffer in buffers if buffer.view_of is None)
-        if op.makes_rows and own + sum(held.values()) > l1_bytes:
+        if refused is None and op.makes_rows and own + sum(held.values()) > l1_bytes:
             op = replace(op, negative_mask_format=BFLOAT16)  # that the program makes itself, to write into its input
             buffers = group_buffers(op, source, output, spec)
         return builder.run(
@@ -153,6 +154,10 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
+    if (
+        call.source.data_format.is_block and call.written_layout is Layout.ROW_MAJOR
+    ):  # the library makes the result first
+        TensorSpec(call.source.shape, call.source.data_format, Layout.ROW_MAJOR)
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
     if call.out_format not in (None, source.data_format):
         yield (
@@ -246,17 +251,22 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
 def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
     """What the real library says of shards that do not hold whole groups, or of a mask of another width."""
     source, shards = call.source, call.source.shards
-    for fault in (rectangle_fault(source), layout_fault(source)):
+    box = shards.grid.bounding_box()
+    grid = call.grid or (box.cols, box.rows)
+    for fault in (rectangle_fault(source), program_fault(source, grid)):
         if fault is not None:
             yield fault
+    if grid != (box.cols, box.rows):
+        yield (
+            f"program_config compute_with_storage_grid_size ({grid[0]}x{grid[1]}) must match shard grid dimensions "
+            f"({box.cols}x{box.rows})\ncore_grid: give the cores of the shards, or leave it out"
+        )
     (high, wide), channels, group = shards.shape, source.padded_shape[3], source.shape[3] // call.groups
     for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
         if vector is not None and vector.layout is Layout.TILE:
             yield f"{name} tensor must have ROW_MAJOR layout, but has Layout::TILE layout"
     if wide % group:
         yield f"per_core_N ({wide}) must be divisible by num_datum_row_per_group ({group})"
-    box = shards.grid.bounding_box()
-    grid = call.grid or (box.cols, box.rows)
     turned = shards.orientation is ShardOrientation.COL_MAJOR
     if wide != channels:
         across, down = (grid[1], grid[0]) if turned else grid
@@ -288,4 +298,12 @@ def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
         yield (
             "group_norm with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; otherwise the "
             "DEST accumulator is bfloat16 and intermediate/accumulated results are silently rounded to bf16."
+        )
+    split = own_groups == 1 if turned else images <= parts
+    across = box.cols if turned else box.rows
+    if wide != channels and split and across % images:
+        kind, letter = ("CM", "c") if turned else ("RM", "r")
+        yield (
+            f"for {kind} shard, when each batch is split across cores, num_cores_{letter} ({across}) must be divisible "
+            f"by num_batches ({images})"
         )

@@ -31,7 +31,7 @@ def plan_convert_to_hwc(
             f"Output shard width must be rounded up to next multiple of {aligned} to satisfy alignment constraints "
             f"(width was {where.shard_spec.shape[1]})\nmemory_config: give shards of whole {STICK_BYTES} bytes"
         )
-    _require_rank("convert_to_hwc", source)
+    _require_rank("convert_to_hwc", source, first=1)
     _, batch, channels, pixels = source.shape[-4:]
     padded_channels, output_format = round_up(channels, aligned), data_format or source.data_format
     tensor = PlanTensor(
@@ -90,16 +90,17 @@ def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:
         raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give WIDTH shards in L1")
     if source.memory_config.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
         raise DeviceError("Input tensor must be width sharded\nconvert_to_hwc: reshard it")
-    _require_rank("convert_to_hwc", source)
+    _require_rank("convert_to_hwc", source, first=1)
     shard_shape = (source.shape[-3] * shards.shape[1], round_up(source.shape[-2], aligned))
     return MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(shards.grid, shard_shape))
 
 
-def _require_rank(owner: str, source: TensorSpec) -> None:
-    """Raises DeviceError for fewer than four axes."""
+def _require_rank(owner: str, source: TensorSpec, *, first: int) -> None:
+    """Raises DeviceError for fewer than four axes, of which the library reads those from ``first`` on in order."""
     if len(source.shape) < RANK:
+        read = max(len(source.shape), first)
         raise DeviceError(
-            f"ShapeBase[] index out of range. 2 not in [-4, {len(source.shape)})\n"
+            f"ShapeBase[] index out of range. {read} not in [-4, {len(source.shape)})\n"
             f"{owner}: the tensor has {len(source.shape)} axes; give it {RANK}"
         )
 
@@ -152,13 +153,13 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
         raise DeviceError("Input tensor must be sharded to infer output memory config\ninput: give HEIGHT shards in L1")
     if source.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         raise DeviceError("Input tensor must be height sharded\nconvert_to_chw: reshard it")
-    _require_rank("convert_to_chw", source)
+    _require_rank("convert_to_chw", source, first=2)
     pixels, channels = source.shape[-2:]
-    where = MemoryConfig(
-        TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(shards.grid, (channels, shards.shape[0]))
-    )
+    rows = ShardSpec(shards.grid, (channels, shards.shape[0]), shards.orientation)
+    where = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, source.memory_config.buffer_type, rows)
     output_format = data_format or source.data_format
-    tensor = PlanTensor("output", TensorSpec((1, 1, channels, pixels), output_format, Layout.ROW_MAJOR, where))
+    shape = (source.shape[0], 1, channels, pixels)
+    tensor = PlanTensor("output", TensorSpec(shape, output_format, Layout.ROW_MAJOR, where))
     op = ChannelsFirst(shape=source.shape, source_format=source.data_format, data_format=output_format)
     return _plan_of_program(op, source, tensor, _chw_refusal(source, spec), spec)
 
@@ -172,6 +173,11 @@ def _chw_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
         return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
     if pixels % TILE:
         return f"HW must be divisible by tile size\ninput: {pixels} pixels are no whole number of {TILE}"
+    if source.shards.shape[0] % TILE:
+        return "Shard height must be divisible by tile size\ninput: give shards of whole tiles"
+    cores, held = source.shards.grid.num_cores(), div_up(pixels, source.shards.shape[0])
+    if held != cores:
+        return f"Mismatch between core grid and input/shard shapes\ninput: {held} shards lie on {cores} cores"
     if source.memory_config.buffer_type is not BufferType.L1:
         return "Only L1 buffers can have an associated circular buffer!\ninput: give HEIGHT shards in L1"
     rows, columns = source.shards.shape

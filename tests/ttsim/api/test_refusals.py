@@ -122,6 +122,10 @@ REFUSED = [
     ("1x2x64x4 tile height/64x32/2", CHW, "Device: Expected input tensor to be shape [1, 1, HW, C]"),
     ("1x1x128x40 tile height/64x64/2", CHW, "Device: C must be less than or equal to 32 (was 40)"),
     ("1x1x120x4 tile height/64x32/2", CHW, "Device: HW must be divisible by tile size"),
+    ("1x1x128x4 tile height/64x32/3", CHW, "Device: Mismatch between core grid and input/shard shapes"),
+    ("1x1x32x4 rows height/8x4/4", CHW, "Device: Shard height must be divisible by tile size"),
+    ("1x128x4 rows height/64x4/2", CHW, "Device: ShapeBase[] index out of range. 3 not in [-4, 3)"),
+    ("128 rows width/1x64/2", HWC, "Device: ShapeBase[] index out of range. 1 not in [-4, 1)"),
     ("1x1x128x4 rows height/64x4/2", CHW, "Device: Cannot set circular buffer size to 4096"),
     # reshape and squeeze
     ("2x3x40x64", lambda x: ttnn.reshape(x, (7, 7)), "Device: Invalid arguments to reshape"),
