@@ -55,6 +55,12 @@ class NormArguments:
     fp32_dest: bool = True
     full_dst: bool = False  # Dst is not halved
 
+    @property
+    def tensors(self) -> dict[str, TensorSpec | None]:
+        """Its tensors by their names in the plan."""
+        named = {"input": self.source, "residual": self.residual, "weight": self.weight, "bias": self.bias}
+        return named | {"reciprocals": self.reciprocals}
+
     def by_welford(self, program: "NormProgram") -> bool:
         """Whether the vector unit takes means and variances: of shards only those of float32, with a Dst of 32 bits."""
         sharded = self.source.memory_config.is_sharded()
@@ -67,7 +73,7 @@ class NormArguments:
 
 
 def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
-    """Plan a call of the tensors "input", "residual", "weight" and "bias"; raises DeviceError for a wrong one.
+    """Plan a call of its tensors; raises DeviceError for a wrong one.
 
     ``l1_bytes`` are those of a core below all its L1 buffers, the result's included.
     """
@@ -75,7 +81,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     if not call.source.volume and not (call.rms and call.source.layout is Layout.ROW_MAJOR):  # copied, whatever it is
         where = call.place or call.source.memory_config
         return plan_of(
-            {"input": call.source, "residual": call.residual, "weight": call.weight, "bias": call.bias},
+            call.tensors,
             spec,
             lambda builder, tensor, *_: cloned(builder, tensor, where, "output"),
         )
@@ -91,8 +97,6 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
         _require_known_choice(call)
     if sharded and place.shard_spec is None:
         place = replace(place, shard_spec=call.source.memory_config.shard_spec)
-    inputs = {"input": call.source, "residual": call.residual, "weight": call.weight, "bias": call.bias}
-    inputs["reciprocals"] = call.reciprocals
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         named = {tensor.name: tensor for tensor in tensors}
@@ -104,7 +108,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
             return _on_shards(builder, call, program, named, output)
         return _on_rows(builder, call, program, named, output, l1_bytes)
 
-    return plan_of(inputs, spec, write)
+    return plan_of(call.tensors, spec, write)
 
 
 def _require_elements(call: NormArguments) -> None:
