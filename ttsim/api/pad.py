@@ -5,8 +5,8 @@ from numbers import Real
 from typing import Annotated, Any, get_overloads, overload
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import Layout, MemoryConfig
+from device.errors import ArgumentTypeError, DeviceError, shown
+from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.shape.pad import plan_fill_padding, plan_pad, require_right_padding
 from ttsim.api.device_calls import converted, operation, require_left_out
@@ -53,7 +53,8 @@ def pad(*arguments: Any, **named: Any) -> Tensor:
         output_padded_shape: Four sides of the result.
         input_tensor_start: Where the first element of the tensor lies in the result.
         value: The constant.
-        use_multicore: False uses one core; simulated only for shards in ROW_MAJOR layout, where it changes nothing.
+        use_multicore: False uses one core; of rows in shards it changes nothing, and numbers of rows that are padded in
+            front, or with another number than 0 beside bfloat16, are not simulated.
         memory_config: Memory of the result; None for that of the tensor.
         sub_core_grids: Not simulated; None for all cores.
 
@@ -128,13 +129,11 @@ def _padded(tensor: Tensor, around: Around, value: float, place: MemoryConfig | 
     if tensor.device() is None:
         shape = [before + side + behind for side, (before, behind) in zip(spec.shape, around, strict=True)]
         return tensor if shape == list(spec.shape) else tensor.pad(shape, [before for before, _ in around], value)
-    if not use_multicore and not (spec.memory_config.is_sharded() and spec.layout is Layout.ROW_MAJOR):
-        raise NotSimulatedError("pad: use_multicore=False is simulated of rows in shards alone; leave it out")
 
     def strict(plan: Plan) -> None:
         require_right_padding(plan, spec, around, value)
 
-    return converted("pad", plan_pad, tensor, around, value, strict=strict, place=place)
+    return converted("pad", plan_pad, tensor, around, value, strict=strict, place=place, by_one_core=not use_multicore)
 
 
 @operation

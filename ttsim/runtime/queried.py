@@ -211,8 +211,8 @@ def tensors_of(returned: Any) -> list[Tensor]:
 
 
 def l1_bytes_of(results: Iterable[Tensor]) -> int:
-    """Bytes of a core that results take which stay in L1."""
-    buffers = [result.buffer.spec for result in results]
+    """Bytes of a core that results take which stay in L1: a view has pages of its own shape."""
+    buffers = [result.spec.buffer(device.spec) for result in results if (device := result.device()) is not None]
     return sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM)
 
 

@@ -6,7 +6,15 @@ from math import prod
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, no_shards
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT8, UINT16, UINT32, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -28,14 +36,23 @@ from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_wi
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
 
+# From which the one core that pads rows copies the number
+_NUMBERS = TensorSpec((1, 1, 1, TILE), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+
 Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
 
 
 def plan_pad(
-    source: TensorSpec, padding: Around, value: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    padding: Around,
+    value: float,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    by_one_core: bool = False,
 ) -> Plan:
-    """Plan padding of the tensor "input"; without padding, the tensor itself in its place."""
-    write = partial(padded_by, padding=padding, value=value, name="output", place=place)
+    """Plan padding of the tensor "input", maybe by one core; without padding, the tensor itself in its place."""
+    write = partial(padded_by, padding=padding, value=value, name="output", place=place, by_one_core=by_one_core)
     return plan_of(source, spec, write, attempts=True)
 
 
@@ -114,7 +131,7 @@ class _Pad:
 
     builder: PlanBuilder
     value: float
-    by_one_core: bool  # Tiles are added by one core
+    by_one_core: bool  # Tiles, and interleaved rows, are added by one core
 
     def rows(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
@@ -157,15 +174,27 @@ class _Pad:
                 f"input_tensor: typecast {old.data_format} first"
             )
         _check_rows(old, where, shape, spec)
+        alone = self.by_one_core and not (old.layout is Layout.ROW_MAJOR and old.memory_config.is_sharded())
         op = PadWith(
             shape=_stored_shape(old),
             padding=padding,
             value=self.value,
             in_halves=writes_halves(old, tensor.spec),
-            by_one_core=self.by_one_core,
+            by_one_core=alone,
         )
-        buffers = pad_buffers(source, tensor, padding[-1][0], spec, by_one_core=self.by_one_core)
-        return self.builder.run("PadDeviceOperation", op, [source], tensor, buffers, dataflow=True)
+        buffers = pad_buffers(source, tensor, padding[-1][0], spec, by_one_core=alone)
+        if not alone or old.layout is Layout.TILE:
+            return self.builder.run("PadDeviceOperation", op, [source], tensor, buffers, dataflow=True)
+        if any(before for before, _ in padding) or (self.value and old.data_format != BFLOAT16):
+            self.builder.leave_out_values(
+                "pad: with use_multicore=False the real library begins with the tensor's own rows, and writes bfloat16 "
+                "around them, whatever the padding and the data type are; leave use_multicore out"
+            )
+        result = self.builder.allocate(name, tensor.spec)
+        number = self.builder.allocate(f"{name}.number", _NUMBERS)
+        self.builder.run("PadDeviceOperation", op, [source, result], None, buffers, dataflow=True)
+        self.builder.free(number)
+        return result
 
     def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""

@@ -79,8 +79,8 @@ def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan
     shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
     if shards is not None and shards.shape[1] != columns != shape[-1]:
         refuse_other_width(source.padded_shape, shape, shards)
-    padded = TensorSpec(shape, source.data_format, source.layout).padded_shape
-    if prod(padded) > prod(source.padded_shape):
+    result = viewed(source, shape, spec)  # refuses shards that do not hold it
+    if prod(result.padded_shape) > prod(source.padded_shape):
         raise DeviceError("MeshBuffer must be large enough to hold the tensor.\nshape: ttnn.reshape moves elements")
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
@@ -89,7 +89,7 @@ def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan
                 f"experimental.view: {list(source.shape)} in {source.layout.name} layout seen as {list(shape)} brings "
                 "elements into another order, which ttsim does not simulate; use ttnn.reshape"
             )
-        return PlanTensor(tensor.name, viewed(source, shape, spec))
+        return PlanTensor(tensor.name, result)
 
     return plan_of(source, spec, write)
 

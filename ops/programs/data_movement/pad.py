@@ -19,6 +19,7 @@ from ops.programs.buffer_shapes import (
     BUFFERING,
     buffer,
     in_dram,
+    page_alignment_bytes,
     page_cores,
     row_bytes,
     scratchpad,
@@ -42,6 +43,7 @@ class FillPad(DataMovement):
 
 
 BARRIER_BYTES = 2048  # of rows that are waited for together, at least
+BLOCK_BYTES = 32  # a multiple of them is a row on its way through the one core that pads all
 BARRIERS = 16  # on their way through a core, if they fit half of its L1
 HALF_BITS = 16
 
@@ -58,7 +60,7 @@ class PadWith(DataMovement):
     padding: Around
     value: float = 0.0
     in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
-    by_one_core: bool = False  # Of tiles
+    by_one_core: bool = False
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A copy, which one core may make alone; every core fills a tile with the number first."""
@@ -105,7 +107,7 @@ def pad_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: tiles, shards, or rows on their way, and room for the padding value.
 
-    `front` is the number of columns before the first column of the source; one core may pad all tiles.
+    `front` is the number of columns before the first column of the source; one core may pad all.
     """
     read, result, data_format = source.spec, target.spec, target.spec.data_format
     row = row_bytes(result, result.shape[-1])
@@ -121,6 +123,9 @@ def pad_buffers(
         size = min(read.shards.shape[0], read.matrix[0]) * row_bytes(read, read.shape[-1])
         number = (scratchpad if widens else buffer)("number", row_bytes(result), data_format, view.cores)
         return buffer("shards", size, data_format, view.cores, source.name), view, number
+    if by_one_core:
+        width = round_up(row, max(page_alignment_bytes(read.memory_config, spec), BLOCK_BYTES))
+        return (buffer("rows", BARRIERS * width, data_format, page_cores(1, spec.grid)),)
     # Groups of rows that are waited for together, a row of the number, and a row for alignment
     cores = page_cores(result.matrix[0], spec.grid)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)

@@ -106,3 +106,11 @@ def test_padding_before_windows_are_folded_takes_room_for_a_page_of_rows() -> No
 
     usage = ttsim.graph.query_op_constraints(call, device, device, image).resource_usage
     assert usage.peak_memory_usage_per_core == 512 * 64 + 64  # groups of rows on their way, and a row of the number
+
+
+def test_a_view_has_pages_of_its_own_rows() -> None:
+    """64 rows of 64 B lie on 64 cores; seen as 4 rows of 1,024 B, a core has one of them."""
+    with ttsim.open_device(spec="wormhole_n150", values="off") as device:
+        rows = ttsim.TensorSpec((64, 32), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, ttsim.BufferType.L1)
+        usage = ttsim.graph.query_op_constraints(ttsim.experimental.view, device, rows, (4, 512)).resource_usage
+    assert (usage.l1_buffers_peak_per_core, usage.l1_output_buffer_per_core) == (64, 1024)

@@ -98,8 +98,6 @@ REFUSED = [
      "ArgumentType: pad: padding must be pairs for at most 4 axes, not (1.5, 1)"),
     (IMAGE, lambda x: ttnn.pad(x, ((0, 1),) * 5, 0.0), "ArgumentType: pad: padding must be pairs for at most 4 axes"),
     (IMAGE, lambda x: ttnn.pad(x, ((0, -1),), 0.0), "ArgumentType: pad: padding must be pairs of numbers of"),
-    (IMAGE, lambda x: ttnn.pad(x, ((0, 1),), 0.0, use_multicore=False),
-     "NotSimulated: pad: use_multicore=False is simulated of"),
     ("1x1x11x8", lambda x: ttnn.pad(ttnn.tilize_with_val_padding(x, [1, 1, 64, 32], 3.0), ((0, 0), (0, 1)), 0.0),
      "Device: Output size cannot fit input with offset"),
     # convert_to_hwc and convert_to_chw

@@ -8,7 +8,7 @@ from device.cores import first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
-from device.plan import Operation, Refuse
+from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.repeat import plan_repeat
@@ -293,11 +293,30 @@ def test_rows_with_padding_in_shards_are_not_seen_in_another_shape():
         # shards of 32 columns cut rows whose padding lies in the last of them, even in their own shape
         ("1x1x64x60 width/64x32/2", (1, 1, 64, 60), DeviceError, "Changing the last dimension of a sharded tensor"),
         ("1x64x64 tile", (4096,), DeviceError, "MeshBuffer must be large enough to hold the tensor"),
+        # shards are looked at first
+        ("1x64x64 tile height/32x64/2", (4096,), DeviceError, "Shard width 64 must match physical width 4096"),
     ],
 )
 def test_memory_is_not_seen_where_shards_cut_rows_or_the_buffer_is_too_small(source, shape, error, text):
     with pytest.raises(error, match=f"^{text}"):
         plan_memory_view(tensor_spec(source), shape, SPEC)
+
+
+def test_one_core_pads_rows_beside_a_number_in_l1():
+    """Rows of 132 B are 160 B apart, 16 of them on their way; 64 B hold the number while the program is made."""
+    plan = plan_pad(tensor_spec("1x3x100x64 dram"), ((0, 0), (0, 0), (0, 4), (0, 2)), 1.0, SPEC, by_one_core=True)
+    ((rows,),) = [step.circular_buffers for step in plan.steps if isinstance(step, Operation)]
+    assert (rows.size_bytes, rows.cores.num_cores()) == (16 * 160, 1)
+    assert [step.buffer.size_bytes for step in plan.steps if isinstance(step, Allocate)] == [312 * 132, 64]
+    assert plan.without_values is None
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "value"), [("40x64", ((1, 0), (0, 0)), 0.0), ("40x64 float32", ((0, 1), (0, 0)), 1.5)]
+)
+def test_numbers_are_not_known_where_one_core_pads_in_front_or_in_another_format(source, padding, value):
+    plan = plan_pad(tensor_spec(source), padding, value, SPEC, by_one_core=True)
+    assert plan.without_values.startswith("pad: with use_multicore=False")
 
 
 @pytest.mark.parametrize(("source", "shape"), [("1x64x64 tile", (32, 128)), ("2x50x64 tile", (100, 64))])
