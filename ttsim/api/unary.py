@@ -77,6 +77,7 @@ TEXTS: Final = {"deg2rad": "x / 180 * pi", "rad2deg": "x * 180 / pi"}
 WITH_FAST_MODE: Final = frozenset((
     "erf", "exp", "gelu", "log", "log10", "log1p", "log2", "mish", "rsqrt", "sigmoid_accurate", "sqrt", "tanh",
 ))  # fmt: skip
+IN_MEMORY_ALONE: Final = frozenset(("polygamma",))  # functions that 0.81.1 gives no output_tensor and no cores
 
 
 def _row(name: str) -> tuple[str, Mapping[str, float | None], tuple[float, ...]]:
@@ -118,7 +119,16 @@ def _unary(name: str) -> Callable[..., Tensor]:
         return keywords(input_tensor, numbers, **kwargs)
 
     @checked_as(name=name)
-    def keywords(
+    def in_memory(
+        input_tensor: Tensor,
+        numbers: tuple,  # type: ignore[type-arg]
+        *,
+        memory_config: MemoryConfig | None = None,
+    ) -> Tensor:
+        return applied(name, (activation, numbers), input_tensor, memory_config)
+
+    @checked_as(name=name)
+    def anywhere(
         input_tensor: Tensor,
         numbers: tuple,  # type: ignore[type-arg]
         *,
@@ -128,6 +138,7 @@ def _unary(name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         return applied(name, (activation, numbers), input_tensor, memory_config, output_tensor, sub_core_grids)
 
+    keywords: Callable[..., Tensor] = in_memory if name in IN_MEMORY_ALONE else anywhere
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _documentation(name)
     function.__signature__ = _signature(name, signature(keywords))  # type: ignore[attr-defined]
@@ -179,11 +190,13 @@ def _documentation(name: str) -> str:
         },
         **(fast if name in WITH_FAST_MODE else {}),
         "memory_config": "Memory of the result; None for that of ``input_tensor``.",
-        "output_tensor": "A tensor of the same shape that receives the result and is returned.",
-        "sub_core_grids": "Cores that may be used; None for all.",
     }
+    if name not in IN_MEMORY_ALONE:
+        texts["output_tensor"] = "A tensor of the same shape that receives the result and is returned."
+        texts["sub_core_grids"] = "Cores that may be used; None for all."
     head = f"{TEXTS.get(name, row.text)} of every element x.\n\n{comparison(activation)}"
-    returns = "\n\nReturns:\n    A tensor of the same shape and data type, or ``output_tensor``."
+    given_back = "" if name in IN_MEMORY_ALONE else ", or ``output_tensor``"
+    returns = f"\n\nReturns:\n    A tensor of the same shape and data type{given_back}."
     shown_keywords = "".join(f", {key}={value}" for key, value in given.items())
     if activation == "bitwise_not":
         example = BITWISE_NOT_EXAMPLE

@@ -296,6 +296,8 @@ REFUSED = [
      "NotSimulated: sigmoid: mode=SigmoidMode.FastApproximate is not simulated"),
     ("32x32 tile", lambda x: ttnn.elu(x, 1.0), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: 1 by position are too many"),
+    ("32x32 tile", lambda x: ttnn.polygamma(x, 2, output_tensor=x),
+     "ArgumentType: ttnn.polygamma(): incompatible function arguments."),
     ("32x32 tile", lambda x: ttnn.elu(x, alpha="x"), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: alpha must be a number, not 'x'"),
     ("64 height/1x64/2", ttnn.relu, "Device: Rank must be at least 2\n"),
