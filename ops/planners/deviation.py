@@ -38,9 +38,7 @@ class DeviationArguments:
 
 
 def plan_deviation(source: TensorSpec, call: DeviationArguments, spec: DeviceSpec) -> Plan:
-    """Plan the deviation of the tensor "input" along axes; raises DeviceError where the library refuses it."""
-    if not source.shape:
-        raise NotSimulatedError(f"{call.name}: tensors without axes are not simulated")
+    """Plan the deviation of the tensor "input", which has axes; raises DeviceError where the library refuses it."""
     place = call.place
     if place is not None and place.is_sharded() and place.shard_spec is None:
         raise NotSimulatedError(f"{call.name}: a sharded memory_config without a shard_spec is not simulated; give one")

@@ -21,10 +21,14 @@ class OneAxisArguments:
         """Why a tensor of so many axes lacks the axis."""
 
     def axes(self, source: TensorSpec) -> tuple[int, ...]:
-        """The axes of a tensor that go away, from the first; raises DeviceError for an axis that the tensor lacks."""
+        """The axes of a tensor that go away, from the first; raises DeviceError for an axis that the tensor lacks.
+
+        The axis of a tensor without axes, 0 or -1, is none.
+        """
         rank = len(source.shape)
         if self.dim is None:
             return tuple(range(rank))
-        if not -rank <= self.dim < rank:
+        most = rank or 1
+        if not -most <= self.dim < most:
             raise DeviceError(self.beyond(rank))
-        return (self.dim % rank,)
+        return (self.dim % rank,) if rank else ()

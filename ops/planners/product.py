@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
@@ -20,7 +20,7 @@ from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.planners.shape.reshape import reshaped_by
 from ops.programs.buffer_shapes import require_among
-from ops.programs.data_movement.conversions import tilized_by, typecast_by
+from ops.programs.data_movement.conversions import cloned, tilized_by, typecast_by
 from ops.programs.reduction.product import Product, product_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B)
@@ -34,7 +34,7 @@ class ProductArguments(OneAxisArguments):
     def beyond(self, rank: int) -> str:
         """As in `OneAxisArguments`."""
         return (
-            f"Dimension for prod is out of range (expected to be in range of [{-rank}, {rank - 1}])\n"
+            f"Dimension for prod is out of range (expected to be in range of [{-(rank or 1)}, {(rank or 1) - 1}])\n"
             f"dim: the tensor has no axis {self.dim}"
         )
 
@@ -42,8 +42,6 @@ class ProductArguments(OneAxisArguments):
 def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:
     """Plan the product of the tensor "input" along an axis; raises DeviceError where the library refuses it."""
     rank = len(source.shape)
-    if not rank:
-        raise NotSimulatedError("prod: tensors without axes are not simulated")
     axes = call.axes(source)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1
@@ -56,6 +54,10 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
         whole = tensor
         if source.layout is Layout.TILE:
             whole = fill_padding(builder, tensor, 1.0, "filled", seen=False)
+        if not rank:
+            result = cloned(builder, whole, place, "output")
+            builder.free_own(whole, keep=[result, tensor])
+            return result
         if call.dim is None or rank == 1:
             return _of_all(builder, whole, call, place)
         result = _of_axis(builder, whole, axes[0], call, place)

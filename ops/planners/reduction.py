@@ -10,7 +10,7 @@ from math import inf, prod
 from typing import Final
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
@@ -22,7 +22,7 @@ from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
 from ops.programs.buffer_shapes import shard_counts
-from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.conversions import cloned, rows_of, tilized_by, unpadded_by, untilized_by
 from ops.programs.data_movement.placement import is_dram_blocks
 from ops.programs.eltwise.op import Activate
 from ops.programs.eltwise.shards import unary_buffers
@@ -62,10 +62,13 @@ class ReduceArguments:
 
 
 def axes_of_reduction(dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Sorted axes from the first; all of them for none. Raises DeviceError for an axis that the tensor lacks."""
+    """Sorted axes from the first; all of them for none. Raises DeviceError for an axis that the tensor lacks.
+
+    The axis of a tensor without axes, 0 or -1, is 0.
+    """
     if not dims:
         return tuple(range(rank))
-    axes = [dim + rank if dim < 0 else dim for dim in dims]
+    axes = [dim + (rank or dim == -1) if dim < 0 else dim for dim in dims]
     for number, axis in enumerate(axes):
         if not (0 <= axis < rank or rank == axis == 0):
             raise DeviceError(
@@ -86,8 +89,6 @@ def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) 
     """Plan a reduction of the tensor "input"; raises DeviceError where the library refuses it."""
     for text in _refusals(source, call):
         raise DeviceError(text)
-    if not source.shape:
-        raise NotSimulatedError(f"{call.name}: tensors without axes are not simulated")
     return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
 
 
@@ -134,6 +135,8 @@ class _Reducer:
         """The result."""
         call, builder, source = self.call, self.builder, self.source
         spec, rank = source.spec, len(source.spec.shape)
+        if not rank:
+            return self._copied_number()
         axes = call.axes
         scalar = call.scalar / prod(spec.shape[axis] for axis in axes) if call.mean else call.scalar
         shape = self._final_shape(spec.shape)
@@ -155,6 +158,15 @@ class _Reducer:
         result = self._reduced(current, axes, scalar, wide=wide)
         result = self._shaped(result, shape, [])
         builder.free_own(*reversed(held), keep=[result, source])
+        return result
+
+    def _copied_number(self) -> PlanTensor:
+        """The copy of a tensor without axes, whatever the scalar."""
+        number, builder = self.source, self.builder
+        if number.spec.layout is Layout.TILE:
+            number = fill_padding(builder, number, PADDING[self.call.reduction], self.name("filled"), seen=False)
+        result = self._shaped(cloned(builder, number, self.place, self.name("copied")), (), [])
+        builder.free_own(number, keep=[result, self.source])
         return result
 
     def _final_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

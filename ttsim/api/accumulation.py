@@ -157,7 +157,7 @@ def prod(
     required_device("prod", input_tensor)
     if is_empty(input_tensor):
         axes = call.axes(input_tensor.spec)
-        return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=1.0)
+        return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=1.0, fills=True)
     return converted("prod", plan_product, input_tensor, call)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, is_of_images, plan_argmax
 from ops.planners.sort import SortArguments, has_order, plan_sort
@@ -57,12 +56,10 @@ def argmax(
     axis = None if dim is None else required_integer("argmax", "dim", dim)
     call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config)
     device, source = required_device("argmax", input_tensor), input_tensor.spec
+    axes = call.axes(source)
     if not source.shape:
-        if axis not in (None, 0, -1):
-            raise DeviceError(call.beyond(0))
         return made(input_tensor, (), memory_config, dtype=DataType.UINT32)
     if is_empty(input_tensor):
-        axes = call.axes(source)
         return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=None, dtype=DataType.UINT32)
     if output_tensor is None:
         return converted("argmax", plan_argmax, input_tensor, call)

@@ -76,7 +76,8 @@ class Reducing(AlongAxes):
         axes = axes_of_reduction(dims, len(tensor.shape))
         if is_empty(tensor):
             value = (nan if self._mean else 0.0) if self._reduction is Reduction.SUM else None
-            return reduced(tensor, axes, self.memory_config, keeps=self.keepdim, value=value, layout=self.output_layout)
+            place, layout = self.memory_config, self.output_layout
+            return reduced(tensor, axes, place, keeps=self.keepdim, value=value, layout=layout, fills=True)
         call = ReduceArguments(
             name=name,
             reduction=self._reduction,
@@ -151,7 +152,7 @@ class Deviating(AlongAxes):
         dims = dims_of(name, self.dim)
         device = required_device(name, tensor)
         axes = axes_of_reduction(dims, len(tensor.shape))
-        if tensor.shape and prod(tensor.shape[axis] for axis in axes) == 1:
+        if not tensor.shape or prod(tensor.shape[axis] for axis in axes) == 1:
             place = tensor.memory_config() if self.memory_config is None else self.memory_config
             made = full(tensor.shape, nan if self.correction else 0.0, tensor.dtype, Layout.TILE, device, place)
             shape = tuple(side for axis, side in enumerate(tensor.shape) if axis not in axes)

@@ -10,6 +10,7 @@ from math import isnan
 from device.errors import DeviceError
 from device.memory.memory_config import Layout, MemoryConfig
 from ttsim.api.creation import full
+from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.tensors import DataType
 
@@ -44,12 +45,16 @@ def reduced(
     value: float | None,
     dtype: DataType | None = None,
     layout: Layout | None = None,
+    fills: bool = False,
 ) -> Tensor:
     """The result of a reduction along axes, all of one value: that of no elements.
 
+    With ``fills`` a program has filled the padding of tiles before.
     Raises DeviceError for an axis of 0 elements where no elements have no value (None).
     """
     sides = tuple(tensor.shape)
+    if fills and tensor.layout is Layout.TILE:
+        fill_implicit_tile_padding(tensor, 0.0)
     for axis in axes if value is None else ():
         if not sides[axis]:
             raise DeviceError(

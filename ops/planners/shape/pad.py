@@ -277,7 +277,7 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
     ``seen`` makes the padding part of the values.
     """
     source_spec = source.spec
-    if not any(side % TILE for side in (1, *source_spec.shape)[-2:]):
+    if not any(side % TILE for side in (1, 1, *source_spec.shape)[-2:]):
         return source
     if source_spec.data_format.is_block:
         wide = typecast_by(builder, source, BFLOAT16, f"{name}.bfloat16")

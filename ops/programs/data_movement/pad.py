@@ -145,7 +145,7 @@ def row_room_bytes(spec: DeviceSpec) -> int:
 
 def ragged_tiles(shape: tuple[int, ...]) -> int:
     """Tiles that hold padding."""
-    *images, rows, columns = (1, *shape)  # a vector is one row
+    *images, rows, columns = (1, 1, *shape)  # a vector is one row, and so is a number
     return prod(images) * (div_up(rows, TILE) * div_up(columns, TILE) - (rows // TILE) * (columns // TILE))
 
 
@@ -153,7 +153,7 @@ def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, 
     """Dataflow buffers of the program: tiles on both sides, and a mask for each side on which there is padding."""
     data_format, spread = tensor.data_format, tensor.memory_config.interleaved or in_dram(tensor)
     cores = page_cores(ragged_tiles(tensor.shape), spec.grid) if spread else tensor.data_cores
-    masks = [name for name, side in (("right", -1), ("bottom", -2)) if (1, *tensor.shape)[side] % TILE]
+    masks = [name for name, side in (("right", -1), ("bottom", -2)) if (1, 1, *tensor.shape)[side] % TILE]
     sizes = {"read": BUFFERING, **dict.fromkeys(masks, 1), "written": BUFFERING}
     return tuple(buffer(name, tiles * data_format.tile_bytes, data_format, cores) for name, tiles in sizes.items())
 

@@ -138,3 +138,34 @@ def test_operations_of_nothing_write_nothing(device):
     x = nothing(device, (1, 1, 0, 32), ROWS)
     y = ttsim.from_numpy(np.ones((1, 1), np.float32), ttsim.bfloat16, layout=TILE, device=device)
     assert ttsim.hypot(x, y).to_numpy().shape == (1, 1, 0, 32)
+
+
+@pytest.mark.parametrize(("shape", "bytes_"), [((5, 0), 5 * 2048), ((32, 0), 0)])
+def test_sums_of_nothing_fill_the_padding_of_tiles_first(device, shape, bytes_):
+    """Two tiles that are read, two that are written and a mask of the lowest rows: as the planner of 0.81.1 says."""
+    x = nothing(device, shape)
+    for call in (ttsim.sum, ttsim.mean, ttsim.prod):
+        usage = ttsim.graph.query_op_constraints(call, device, x).resource_usage
+        assert usage.peak_memory_usage_per_core == bytes_
+    assert not ttsim.graph.query_op_constraints(ttsim.var, device, x).resource_usage.peak_memory_usage_per_core
+
+
+@pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.bfloat8_b])
+def test_a_number_is_its_own_sum_whatever_the_scalar(device, dtype):
+    number = ttsim.full((), 3.0, dtype, TILE, device)
+    for call in (ttsim.sum, ttsim.mean, ttsim.max, ttsim.min):
+        for dim in (None, 0, -1):
+            result = call(number, dim=dim, scalar=2.0)
+            assert (result.shape, result.dtype, result.to_list()) == ([], dtype, 3.0)
+    assert ttsim.prod(number, dim=-1).to_list() == 3.0
+    if dtype is ttsim.bfloat16:
+        assert ttsim.sum(number, output_layout=ROWS).layout is ROWS
+    assert (np.isnan(ttsim.var(number).to_numpy()), ttsim.std(number, correction=False).to_list()) == (True, 0.0)
+
+
+def test_a_number_has_no_second_axis(device):
+    number = ttsim.full((), 3.0, layout=TILE, device=device)
+    with pytest.raises(ttsim.DeviceError, match=r"^Unsupported dim -2 at index 0\. After possible adjustment"):
+        ttsim.sum(number, dim=-2)
+    with pytest.raises(ttsim.DeviceError, match=r"^Dimension for prod is out of range .* in range of \[-1, 0\]"):
+        ttsim.prod(number, dim=1)
