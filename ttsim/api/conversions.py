@@ -420,6 +420,11 @@ def typecast(
         >>> ttnn.typecast(tensor, ttnn.bfloat4_b).to_numpy()[0, 0].item()
         0.25
     """
+    if sub_core_grids is not None and input_tensor.device() is not None and input_tensor.layout is Layout.ROW_MAJOR:
+        raise DeviceError(
+            "Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"
+            "typecast: leave sub_core_grids out, or bring the tensor into TILE_LAYOUT"
+        )
     require_left_out("typecast", sub_core_grids=sub_core_grids)
     if output_dtype is not None:
         if dtype is not input_tensor.dtype:

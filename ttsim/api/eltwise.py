@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Final
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
-from device.numbers.formats import FLOAT32, DataFormat
+from device.numbers.formats import FLOAT32, UINT16, UINT32, DataFormat
 from device.spec.releases import release_of
 from ops.planners.eltwise import RANGES, BinaryArguments, plan_binary, require_integer
 from ops.programs.eltwise.functions import FUNCTIONS
-from ops.programs.eltwise.op import Binary as BinaryOp
+from ops.programs.eltwise.op import Activations as ActivationsOfOp, Binary as BinaryOp
 from ops.programs.eltwise.pairs import PAIRS
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
@@ -48,6 +49,12 @@ class Combination(Call):
     dtype: DataType | None = None
     memory_config: MemoryConfig | None = None
     output_tensor: Tensor | None = None
+
+    @property
+    def activated(self) -> bool:
+        """Whether functions are applied to operands or to the result."""
+        return bool(self.activations or self.input_tensor_a_activations or self.input_tensor_b_activations)
+
     use_legacy: bool | None = param(LEGACY, default=None)
 
     def run(self) -> Tensor:
@@ -127,8 +134,8 @@ def combined(
         scalar=_scalar(right, first.data_format) if isinstance(right, Real) else None,
         data_format=written.data_format if written is not None else format_of(dtype) or own,
         activations=_activations(name, activations),
-        left_activations=_activations(name, left_activations),
-        right_activations=_activations(name, right_activations),
+        left_activations=_of_operand(name, left_activations, first),
+        right_activations=_of_operand(name, right_activations, second or first),
         fast=fast and PAIRS[operation].fast is not None,
         numbers=numbers,
         scalar_first=scalar_first,
@@ -149,6 +156,13 @@ def combined(
         )
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
+
+
+def _of_operand(name: str, activations: object, operand: TensorSpec) -> ActivationsOfOp:
+    """The functions of an operand, without those that change no number of its format, which the library leaves out."""
+    functions = _activations(name, activations)
+    unsigned = operand.data_format in (UINT32, UINT16)
+    return tuple(function for function in functions if not (unsigned and function[0] == "relu"))
 
 
 def _scalar(number: Real, data_format: DataFormat) -> float:

@@ -42,18 +42,18 @@ SCALAR: Final = {"input_b": ("input_tensor_b",)}  # ttnn's name of a number as t
 
 
 class OfIntegers(Placed, Written, Activations, Grids):
-    """A function of integers; with a number it is a function of one tensor."""
+    """A function of integers; with a number and without activations it is a function of one tensor."""
 
     _others = SCALAR
 
     def carry_out(self) -> Tensor:
         """Combines the operands; an integer is a parameter of the operation."""
         left, right = self.input_tensor_a, self.input_tensor_b
-        if isinstance(right, Integral) and isinstance(left, Tensor):
+        if isinstance(right, Integral) and isinstance(left, Tensor) and not self.activated:
             unary = PAIRS[self._operation].op.lower()
             cores = allowed(self._name, self.sub_core_grids)
             return applied(self._name, (unary, (float(right),)), left, self.memory_config, self.output_tensor, cores)
-        if isinstance(right, Real):
+        if isinstance(right, Real) and not isinstance(right, Integral):
             raise wrong(self._name, f"input_tensor_b must be a Tensor or an integer, not {right!r}")
         return super().carry_out()
 
@@ -79,7 +79,7 @@ class Remainder(Placed, Grids):
     def carry_out(self) -> Tensor:
         """Combines the operands."""
         left, right, name = self.input_tensor_a, self.input_tensor_b, self._operation
-        if not isinstance(right, Real) or not isinstance(left, Tensor) or self.dtype is not None:
+        if not isinstance(right, Real) or not isinstance(left, Tensor) or self.dtype is not None or self.activated:
             return super().carry_out()
         data_format, whole = left.spec.data_format, isinstance(right, Integral)
         if data_format == INT32 and whole:

@@ -53,7 +53,7 @@ def concat(
         tensors: Tensors on one device, of one layout: all interleaved, or all sharded over the same cores.
         dim: The axis; negative numbers count from the last.
         memory_config: Memory of the result; None for DRAM.
-        output_tensor: Not simulated; None creates a new tensor.
+        output_tensor: Refused, as by ttnn; None creates a new tensor.
         groups: Parts that each of two HEIGHT-sharded tensors is cut into: the result has the first parts of both,
             then the second parts, and so on. Other tensors are not cut, as in ttnn.
         sub_core_grids: Not simulated; None for all cores.
@@ -75,7 +75,9 @@ def concat(
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
     if not _are_tensors(tensors) or not tensors:
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
-    require_left_out("concat", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
+    if output_tensor is not None:
+        raise DeviceError("optional output tensor currently unsupported!\nconcat: leave output_tensor out")
+    require_left_out("concat", sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")
     device, *_ = [required_device("concat", tensor, lost=LOST) for tensor in tensors]
 

@@ -181,3 +181,18 @@ def test_refusals(device, call, line):
     with pytest.raises((ttsim.DeviceError, ttsim.ArgumentTypeError)) as refused:
         eval(f"ttsim.{call}", {"ttsim": ttsim}, names)
     assert str(refused.value).startswith(line)
+
+
+@pytest.mark.parametrize(("dtype", "tiles"), [("int32", 7), ("uint32", 6)])
+def test_the_relu_of_an_unsigned_operand_has_no_buffer(device, dtype, tiles):
+    """Two tiles of each operand and of the result, and one of what the function gives."""
+    x = ttsim.zeros((32, 32), getattr(ttsim, dtype), ttsim.TILE_LAYOUT, device)
+    answer = ttsim.graph.query_op_constraints(ttsim.add, device, x, x, input_tensor_a_activations=["relu"])
+    usage = answer.resource_usage
+    assert usage.cb_peak_size_per_core == tiles * 4096
+
+
+def test_a_number_with_functions_is_a_second_operand(device):
+    x = ttsim.Tensor(np.array([[5, 3]]), ttsim.int32, device, ttsim.TILE_LAYOUT)
+    assert operations(lambda: ttsim.remainder(x, 3, activations=["relu"])) == ["BinaryNg"]
+    assert ttsim.remainder(x, 3, activations=["relu"]).to_list() == [[2, 0]]

@@ -46,7 +46,7 @@ REFUSED = [
      "Device: All dimensions must be the same size except"),
     ("32x32 tile", lambda x: ttnn.concat(x, 2), "ArgumentType: concat: tensors must be a sequence of tensors, not "),
     ("32x32 tile", lambda x: ttnn.concat([x], 0, output_tensor=x),
-     "NotSimulated: concat: output_tensor is not simulated"),
+     "Device: optional output tensor currently unsupported!\n"),
     # Rows of 7 bfloat16 are turned first: 4,096 rows of the other tensor leave no room for the buffers of that
     ("1x1x256x128 rows block/256x32/4 + 1x1x256x7 rows block/64x7/1x4", lambda *x: ttnn.concat(x, -1),
      "Device: bad optional access"),
@@ -227,7 +227,7 @@ REFUSED = [
      "Device: Physical shard shape (16, 64) must be tile"),
     ("64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2)),
      "Device: Typecast operation requires Input and Output memory layout to match"),
-    ("32x32", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=GRID),
+    ("32x32 tile", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=GRID),
      "NotSimulated: typecast: sub_core_grids is not"),
     ("32x32", lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT, sub_core_grids=GRID),
      "NotSimulated: to_layout: sub_core_grids is"),
@@ -369,6 +369,11 @@ REFUSED = [
     ("64x64 tile + 64x64 tile float32",
      lambda x, y: ttnn.to_memory_config(x, ttnn.DRAM_MEMORY_CONFIG, output_tensor=y),
      "Device: Mismatched output dtype\n"),
+    ("64x64", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
+     "Device: Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"),
+    # with functions of operands or of the result a number is a second operand
+    ("64x64 tile", lambda x: ttnn.bitwise_and(x, 2, activations=["relu"]),
+     "Device: Input tensor A dtype DataType::BFLOAT16 is not supported for binary operation BinaryOpType::BITWISE_"),
     # ttnn's own names of operands
     ("64x64 tile", lambda x: ttnn.eq_(x, input_tensor_b=2.0), "ArgumentType: ttnn.eq_(): incompatible"),
     ("64x64 tile", lambda x: ttnn.multiply_(x, input_tensor_b=2.0), "ArgumentType: ttnn.multiply_(): incompatible"),
