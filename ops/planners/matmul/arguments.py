@@ -68,14 +68,19 @@ class MatmulArguments:
 
         Only an interleaved first operand without a program config or a core grid lets the output choose the cores.
         """
-        shards, chosen = self.memory_config.shard_spec, self.program is not None or self.core_grid is not None
-        if self.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED or shards is None or chosen:
+        box = None if self.program is not None or self.core_grid is not None else self.box
+        return box if box is not None and box.cores > 1 else None
+
+    @property
+    def box(self) -> GridSpec | None:
+        """Cores of BLOCK shards of the output in one row or column, or one core, for an interleaved first operand."""
+        shards = self.memory_config.shard_spec
+        if self.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED or shards is None:
             return None
         box = shards.grid.bounding_box()
-        one_line = min(box.rows, box.cols) == 1 < max(box.rows, box.cols)
-        return (
-            GridSpec(cols=box.cols, rows=box.rows) if one_line and not self.first.memory_config.is_sharded() else None
-        )
+        if min(box.rows, box.cols) > 1 or self.first.memory_config.is_sharded():
+            return None
+        return GridSpec(cols=box.cols, rows=box.rows)
 
     @property
     def output_shape(self) -> tuple[int, ...]:

@@ -265,8 +265,9 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
     if output.is_sharded():
         if output.memory_layout is not WIDTH:
             yield (
-                f"Output memory layout must be WIDTH_SHARDED, got: TensorMemoryLayout::{output.memory_layout.name}",
-                ("memory_config"),
+                f"output memory layout must be WIDTH_SHARDED or BLOCK_SHARDED on a 1-row grid, got: "
+                f"TensorMemoryLayout::{output.memory_layout.name}",
+                "memory_config",
             )
         if rows != config.per_core_m:
             yield f"M ({rows}) must equal per_core_M ({config.per_core_m})", "blocks"
@@ -321,8 +322,9 @@ def _split_rows(call: MatmulArguments, problem: MatmulProblem, config: MatmulCon
     if output.is_sharded():
         if output.memory_layout is not HEIGHT:
             yield (
-                f"Output memory layout must be HEIGHT_SHARDED, got: TensorMemoryLayout::{output.memory_layout.name}",
-                ("memory_config"),
+                f"output memory layout must be HEIGHT_SHARDED or BLOCK_SHARDED on a 1-column grid, got: "
+                f"TensorMemoryLayout::{output.memory_layout.name}",
+                "memory_config",
             )
         if problem.n_tiles != config.per_core_n:
             yield f"N ({problem.n_tiles}) must equal per_core_N ({config.per_core_n})", "blocks"

@@ -20,8 +20,9 @@ from device.memory.memory_config import (
     no_bank,
 )
 from device.numbers.formats import div_up
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.grid_rules import matmul_rules, name_rules
@@ -29,6 +30,7 @@ from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
 from ops.planners.matmul.choice import choose_config, of_banks
 from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
+from ops.programs.buffer_shapes import beyond_shards
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
@@ -206,12 +208,13 @@ def _program(
         config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
     check_arguments(call, problem, config)
     require_sides(config)
-    line = None if config.program is MatmulProgram.MCAST_2D else call.line
-    if line is not None:  # shards in one row or column of cores are columns or rows of the output
-        layout = TensorMemoryLayout.WIDTH_SHARDED if line.rows == 1 else TensorMemoryLayout.HEIGHT_SHARDED
-        call = replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
     # The library makes the output's shards first
-    output_spec = _output_spec(call, problem, config, device_spec, of_line=line is not None)
+    line = _line(call, config)
+    if line is None:
+        output_spec = _output_spec(call, problem, config, device_spec, of_line=False)
+    else:
+        output_spec = _output_spec(_laid_out(call, line.cols == 1), problem, config, device_spec, of_line=True)
+        call = _laid_out(call, config.program is MatmulProgram.MCAST_IN1)
     if config.workers > 1 and device_spec.compute.minus_one_quirk:
         raise ArgumentError(
             f"{config.program.config_name}: num_workers_per_dram_bank > 1 is currently supported only on Blackhole\n"
@@ -236,6 +239,21 @@ def _program(
     if config.fuse_batch and problem.first_batched:
         problem = replace(problem, m_tiles=problem.m_tiles * problem.batches, batches=1, first_batched=False)
     return problem, config, output_spec
+
+
+def _line(call: MatmulArguments, config: MatmulConfig) -> GridSpec | None:
+    """The row of cores whose BLOCK shards are columns of the output, or the column whose shards are rows of it."""
+    box = call.box
+    if box is None or config.program not in (MatmulProgram.MCAST_IN0, MatmulProgram.MCAST_IN1):
+        return None
+    across = box.rows if config.program is MatmulProgram.MCAST_IN0 else box.cols
+    return box if across == 1 else None
+
+
+def _laid_out(call: MatmulArguments, by_rows: bool) -> MatmulArguments:
+    """The call with HEIGHT or WIDTH shards on the same cores."""
+    layout = TensorMemoryLayout.HEIGHT_SHARDED if by_rows else TensorMemoryLayout.WIDTH_SHARDED
+    return replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
 
 
 def _require_place(call: MatmulArguments, config: MatmulConfig) -> None:
@@ -268,6 +286,18 @@ def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: Matm
     return not call.first.memory_config.is_sharded() and not in_dram
 
 
+def _target_fault(buffers: Sequence[CircularBuffer], target: PlanTensor, device_spec: DeviceSpec) -> str | None:
+    """What the real library says of a caller's tensor whose shards do not hold a core's block."""
+    bank_bytes = target.spec.buffer(device_spec).bank_bytes
+    faults = (
+        beyond_shards(buffer.name, buffer.page_bytes, buffer.size_bytes // buffer.page_bytes, "output", bank_bytes)
+        for buffer in buffers
+        if buffer.name == "out" and buffer.view_of is not None
+    )
+    line = next((text for texts in faults for text in texts), None)
+    return None if line is None else f"{line}\noptional_output_tensor: give a shard for each block of the product"
+
+
 def run_matmul(
     builder: PlanBuilder,
     op: MatmulOp,
@@ -282,6 +312,8 @@ def run_matmul(
     op = replace(op, second_place=place_of(inputs[1].spec))
     result = PlanTensor("output", result_spec) if target is None else target
     buffers = matmul_circular_buffers(op, inputs[0], inputs[1], result, *inputs[2:])
+    if target is not None and refused is None:
+        refused = _target_fault(buffers, target, builder.device_spec)
     return builder.run(
         "MatmulDeviceOperation",
         op,

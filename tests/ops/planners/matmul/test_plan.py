@@ -398,3 +398,26 @@ def test_lines_that_do_not_fit(shape, cols, rows, more, line):
     with pytest.raises(ArgumentError) as refused:
         of_line(shape, cols, rows, **more)
     assert line in str(refused.value).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("cores", "shape", "layout"), [(4, (64, 32), "WIDTH_SHARDED"), (1, (64, 128), "HEIGHT_SHARDED")]
+)
+def test_blocks_on_a_line_of_the_caller_s_program(cores, shape, layout):
+    """A row of cores splits columns; a single core counts as a column."""
+    wide = shape[1] // 32
+    blocks = {"per_core_m": 2, "out_block_h": 2, "per_core_n": wide, "out_block_w": wide}
+    one_axis = config(MatmulProgram.MCAST_IN0, grid=GridSpec(cols=4, rows=2), **blocks)
+    place = in_box(TensorMemoryLayout.BLOCK_SHARDED, shape, cores)
+    made = plan(program=one_axis, memory_config=place)
+    assert made.tensors["output"].memory_config == replace(place, memory_layout=TensorMemoryLayout[layout])
+    down = in_box(TensorMemoryLayout.BLOCK_SHARDED, (32, 128), 1, 2)
+    with pytest.raises(ArgumentError, match=r"output memory layout must be WIDTH_SHARDED or BLOCK_SHARDED on a 1-row"):
+        plan(program=replace(one_axis, per_core_n=4, out_block_w=4), memory_config=down)
+
+
+def test_a_target_holds_a_core_s_block():
+    """The library splits columns; the caller's blocks of 32 x 64 split rows, too."""
+    place = in_box(TensorMemoryLayout.BLOCK_SHARDED, (32, 64), 2, 2)
+    (step,) = plan(memory_config=place, target=matrix(64, 128, place=place)).steps
+    assert step.refused.startswith("DFB 'out' (entry_size 2048 * num_entries 8 = 16384 bytes) is larger than the per-")
