@@ -34,6 +34,11 @@ def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
                 f"num_groups={images.groups}, nhw={images.pixels}. Specify core_grid explicitly or adjust "
                 "configuration.\ncore_grid: give one"
             )
+        if call.blocks is not None:
+            yield (
+                "group_norm: num_out_blocks cannot be specified when core_grid is auto-selected. Either provide an "
+                "explicit core_grid or omit num_out_blocks."
+            )
         return
     rows, columns = shared_rows(call.grid, images), virtual_columns(call.grid[0], images)
     height = images.pixels // TILE
@@ -63,8 +68,6 @@ def write_interleaved(
     grid = call.grid or interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches)
     vectors = [vector for vector in (call.weight, call.bias) if vector is not None]
     assert grid is not None  # grid_faults
-    if call.grid is None and call.blocks is not None:
-        raise NotSimulatedError("group_norm: cores for num_out_blocks are not simulated; give a core_grid")
     if place.is_sharded() or any(vector.layout is Layout.TILE for vector in vectors):
         raise NotSimulatedError(
             "group_norm: shards of interleaved images and weights in TILE layout are not simulated; give an "

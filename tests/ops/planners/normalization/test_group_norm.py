@@ -44,3 +44,9 @@ def test_block_floats_have_no_rows():
     )  # fmt: skip
     with pytest.raises(DeviceError, match=r"^Only TILE layout is supported for BFLOAT8_B dtype!"):
         plan_group_norm(call, N150, l1_bytes=1_360_544)
+
+
+def test_blocks_of_rows_want_the_caller_s_cores():
+    call = GroupNormArguments(source=tensor_spec("1x1x64x64 tile"), groups=2, inplace=False, blocks=1)
+    with pytest.raises(DeviceError, match=r"^group_norm: num_out_blocks cannot be specified when core_grid is auto"):
+        plan_group_norm(call, N150, l1_bytes=1_360_544)
