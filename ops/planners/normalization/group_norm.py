@@ -144,6 +144,11 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
             f"Invalid tensor dimensions: The product of NHW dimensions ({pixels}) must be divisible by the tile size "
             f"({TILE}).\ninput_tensor: pad its rows"
         )
+    if call.out_format not in (None, source.data_format):
+        yield (
+            f"group_norm output dtype must match input dtype (DataType::{source.data_format.name.upper()}), got "
+            f"dtype=DataType::{call.out_format.name.upper()}\ndtype: leave it out, and typecast the result"
+        )
     rows = source.layout is Layout.ROW_MAJOR and not source.memory_config.is_sharded()
     if rows and spec.family not in release_of(spec.release).group_norm_of_rows:
         yield (
@@ -159,11 +164,6 @@ def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
     ):  # the library makes the result first
         TensorSpec(call.source.shape, call.source.data_format, Layout.ROW_MAJOR)
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
-    if call.out_format not in (None, source.data_format):
-        yield (
-            f"group_norm output dtype must match input dtype (DataType::{source.data_format.name.upper()}), got "
-            f"dtype=DataType::{call.out_format.name.upper()}\ndtype: leave it out, and typecast the result"
-        )
     if interleaved and call.inplace:
         yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
     if interleaved and call.use_welford and (source.layout, call.written_layout) != (Layout.TILE, Layout.TILE):
