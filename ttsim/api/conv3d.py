@@ -133,7 +133,7 @@ def conv3d(
     if 0 in stride:
         raise ArgumentError(f"stride must be greater than 0, got {tuple(stride)}")
     if groups == 0:
-        raise ArgumentError("groups must be greater than 0, got 0")
+        raise ArgumentError("groups must be greater than 0\ngroups: give 1 for a convolution without groups")
     blocks = _blocks(config, tuple(dilation))
     weight_tensor = _in_order(weight_tensor, device, groups, blocks.get("in_block", 0), config)
     tensors = {"input": input_tensor, "weight": weight_tensor}

@@ -374,6 +374,11 @@ REFUSED = [
     # with functions of operands or of the result a number is a second operand
     ("64x64 tile", lambda x: ttnn.bitwise_and(x, 2, activations=["relu"]),
      "Device: Input tensor A dtype DataType::BFLOAT16 is not supported for binary operation BinaryOpType::BITWISE_"),
+    # only sums in bfloat16 have an exact mode
+    ("64x64 tile + 64x64 tile", lambda x, y: ttnn.add(x, y, fast_and_approximate_mode=False, dtype=ttnn.float32),
+     "Device: fast_and_approximate_mode=false is only supported for a BFLOAT16 output on binary operation BinaryOp"),
+    ("64x64 tile float32", lambda x: ttnn.rsub_(x, 2.0, fast_and_approximate_mode=False),
+     "Device: fast_and_approximate_mode=false is only supported for a BFLOAT16 output on binary operation BinaryOp"),
     # ttnn's own names of operands
     ("64x64 tile", lambda x: ttnn.eq_(x, input_tensor_b=2.0), "ArgumentType: ttnn.eq_(): incompatible"),
     ("64x64 tile", lambda x: ttnn.multiply_(x, input_tensor_b=2.0), "ArgumentType: ttnn.multiply_(): incompatible"),
