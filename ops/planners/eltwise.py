@@ -12,7 +12,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
-from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.buffer_shapes import BUFFERING, require_cores
 from ops.programs.eltwise.functions import FUNCTIONS, RELU
 from ops.programs.eltwise.op import Activate, Binary
 from ops.programs.eltwise.pairs import PAIRS
@@ -23,7 +23,6 @@ from ops.programs.eltwise.shards import (
     lies_in_place,
     on_all_cores,
     repeated,
-    require_cores,
     require_shards_within,
     rescaled,
     rows_on_all_cores,
@@ -338,7 +337,7 @@ def plan_unary(
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores."""
     name, parameters = function
     _require_target_format(source, target, name)
-    require_cores(cores, spec, name, unary=True)
+    require_cores(cores, spec, name, unit="eltwise_unary")
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
     _require_format(source, name)
     _require_target_shape(source, target)

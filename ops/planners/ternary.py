@@ -10,12 +10,11 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.eltwise import broadcast, places_on_shards
-from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.buffer_shapes import BUFFERING, require_cores
 from ops.programs.eltwise.shards import (
     all_lie_alike,
     on_all_cores,
     repeated,
-    require_cores,
     require_shards_within,
     rescaled,
     shard_view,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
@@ -215,8 +216,11 @@ def plan_typecast(
     *,
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> Plan:
     """Plan the tensor "input" in another format, written into the caller's tensor "target" if there is one.
+
+    ``cores`` are those that may be used; None for all.
 
     Raises DeviceError for another sharding, a format without rows, or a target of another format, shape or layout.
     """
@@ -227,7 +231,7 @@ def plan_typecast(
         )
 
     def write(builder: PlanBuilder, read: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
-        return typecast_by(builder, read, data_format, "output", place=place, into=into)
+        return typecast_by(builder, read, data_format, "output", place=place, into=into, cores=cores)
 
     return plan_of({"input": source, "target": target}, spec, write)
 

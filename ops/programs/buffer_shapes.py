@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
-from device.cores import CoreRangeSet, first_cores
-from device.errors import DeviceError
+from device.cores import CoreRangeSet, cores_from, first_cores
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import (
     TILE,
@@ -219,11 +219,46 @@ def spread_evenly(items: int, cores: int) -> tuple[int, int]:
     return div_up(items, core_items), core_items
 
 
-def page_cores(pages: int, grid: GridSpec, *, row_wise: bool = False) -> CoreRangeSet:
-    """As many cores as there are pages, if the grid has them: column by column, or row by row."""
+def page_cores(
+    pages: int, grid: GridSpec, *, row_wise: bool = False, within: CoreRangeSet | None = None
+) -> CoreRangeSet:
+    """As many cores as there are pages, if the grid, or ``within``, has them: column by column, or row by row."""
     if not pages:
         return CoreRangeSet([])
+    if within is not None and not within.empty():
+        return cores_from(within.cores(row_wise)[0], min(pages, within.num_cores()), within, row_wise)
     return first_cores(min(pages, grid.cores), grid.cols, grid.rows, row_wise=row_wise).merged()
+
+
+def require_cores(
+    cores: CoreRangeSet | None,
+    spec: DeviceSpec,
+    name: str,
+    *,
+    unit: str = "",
+    used: CoreRangeSet | None = None,
+) -> None:
+    """Raises DeviceError for no cores, and for cores outside the device; of those ``used``, if not all are.
+
+    The real library looks for cores outside in some programs, whose work ``unit`` it names, and plans others for cores
+    that do not exist (NotSimulatedError).
+    """
+    if cores is None:
+        return
+    if cores.empty():
+        raise DeviceError(f"Core grid must contain at least one core\n{name}: leave sub_core_grids out for all cores")
+    cols, rows = spec.grid.cols, spec.grid.rows
+    outside = next((core for core in (used or cores).cores() if core.x >= cols or core.y >= rows), None)
+    if outside is None:
+        return
+    if unit:
+        raise DeviceError(
+            f"WorkUnitSpec '{unit}' targets node ({outside.x},{outside.y}), which is out of bounds. The compute "
+            f"worker grid on this device is {cols}x{rows}.\n{name}: name cores of the device in sub_core_grids"
+        )
+    raise NotSimulatedError(
+        f"{name}: sub_core_grids has the core {outside}, and the device {cols}x{rows} cores; name cores of the device"
+    )
 
 
 def require_among(result: TensorSpec, cores: CoreRangeSet, grid: GridSpec, *, program: str, owner: str) -> None:

@@ -12,6 +12,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
@@ -397,7 +398,7 @@ def typecast(
     *,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in another data type; on the device by a device operation.
 
@@ -407,7 +408,7 @@ def typecast(
         output_dtype: The data type of the result; None for ``dtype``.
         memory_config: Memory of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
-        sub_core_grids: Not simulated; None for all cores.
+        sub_core_grids: Cores that may be used, of a tensor in tiles; None for all.
 
     Returns:
         The converted tensor, or ``output_tensor``.
@@ -420,12 +421,6 @@ def typecast(
         >>> ttnn.typecast(tensor, ttnn.bfloat4_b).to_numpy()[0, 0].item()
         0.25
     """
-    if sub_core_grids is not None and input_tensor.device() is not None and input_tensor.layout is Layout.ROW_MAJOR:
-        raise DeviceError(
-            "Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"
-            "typecast: leave sub_core_grids out, or bring the tensor into TILE_LAYOUT"
-        )
-    require_left_out("typecast", sub_core_grids=sub_core_grids)
     if output_dtype is not None:
         if dtype is not input_tensor.dtype:
             raise DeviceError(
@@ -436,7 +431,8 @@ def typecast(
     device, changed = input_tensor.device(), input_tensor
     if device is not None:
         target = None if output_tensor is None else output_tensor.spec
-        plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, place=memory_config, target=target)
+        options: dict[str, Any] = {"place": memory_config, "target": target, "cores": sub_core_grids}
+        plan = cached_plan(plan_typecast, device, input_tensor.spec, dtype.format, **options)
         return carried_out("typecast", plan, input_tensor, device, target=output_tensor)
     if input_tensor.dtype is not dtype:
         changed = input_tensor.with_dtype(dtype)

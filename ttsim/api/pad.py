@@ -9,7 +9,7 @@ from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.shape.pad import plan_fill_padding, plan_pad, require_right_padding
-from ttsim.api.device_calls import converted, operation, require_left_out
+from ttsim.api.device_calls import converted, operation
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import integers, required_integer, signature_of
@@ -56,7 +56,7 @@ def pad(*arguments: Any, **named: Any) -> Tensor:
         use_multicore: False uses one core; of rows in shards it changes nothing, and numbers of rows that are padded in
             front, or with another number than 0 beside bfloat16, are not simulated.
         memory_config: Memory of the result; None for that of the tensor.
-        sub_core_grids: Not simulated; None for all cores.
+        sub_core_grids: Cores that may be used; None for all.
 
     Returns:
         A tensor whose sides are longer by ``before + behind``; of a host tensor, as in ttnn, only the padded sides.
@@ -80,12 +80,12 @@ def pad(*arguments: Any, **named: Any) -> Tensor:
     tensor, value = given["input_tensor"], given["value"]
     if not isinstance(value, Real):
         raise ArgumentTypeError(f"pad: value must be a number, not {shown(value)}")
-    require_left_out("pad", sub_core_grids=given["sub_core_grids"])
     if by_shape:
         around = _around_of_shape(tensor, given["output_padded_shape"], given["input_tensor_start"])
     else:
         around = _around_of_pairs(given["padding"], len(tensor.shape))
-    return _padded(tensor, around, float(value), given["memory_config"], use_multicore=given["use_multicore"])
+    options = {"place": given["memory_config"], "by_one_core": not given["use_multicore"]}
+    return _padded(tensor, around, float(value), cores=given["sub_core_grids"], **options)
 
 
 BY_PADDING, BY_SHAPE = map(signature_of, get_overloads(pad))
@@ -124,7 +124,7 @@ def _around_of_shape(tensor: Tensor, shape: Sequence[int], start: Sequence[int])
     return tuple((begin, whole - side - begin) for begin, side, whole in zip(start, sides, shape, strict=True))
 
 
-def _padded(tensor: Tensor, around: Around, value: float, place: MemoryConfig | None, *, use_multicore: bool) -> Tensor:
+def _padded(tensor: Tensor, around: Around, value: float, **options: Any) -> Tensor:
     spec = tensor.spec
     if tensor.device() is None:
         shape = [before + side + behind for side, (before, behind) in zip(spec.shape, around, strict=True)]
@@ -133,7 +133,7 @@ def _padded(tensor: Tensor, around: Around, value: float, place: MemoryConfig | 
     def strict(plan: Plan) -> None:
         require_right_padding(plan, spec, around, value)
 
-    return converted("pad", plan_pad, tensor, around, value, strict=strict, place=place, by_one_core=not use_multicore)
+    return converted("pad", plan_pad, tensor, around, value, strict=strict, **options)
 
 
 @operation

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from numbers import Real
+from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
@@ -234,6 +235,7 @@ def reshape(
             than the tensor, not simulated.
         pad_value: What the padding of tiles is filled with after a program moved them.
         reshape_tile_mode: Accepted as in ttnn: whether the map of tiles is built again; a program always builds it.
+        sub_core_grids: Cores that may be used between interleaved places; None for all.
         skip_padding_fill: Do not fill the padding, whatever ``pad_value`` says.
 
     Returns:
@@ -244,12 +246,12 @@ def reshape(
         >>> ttnn.reshape(tensor, (1, 8, 8, -1)).shape
         Shape([1, 8, 8, 32])
     """
-    require_left_out("reshape", sub_core_grids=sub_core_grids)
     if padded_shape is not None:
         _check_padded(input_tensor, *(integers_of("reshape", sides) for sides in (shape, padded_shape)))
     wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
     filler = None if skip_padding_fill else pad_value
-    return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, place=memory_config, filler=filler)
+    options: dict[str, Any] = {"place": memory_config, "filler": filler, "cores": sub_core_grids}
+    return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, **options)
 
 
 def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
@@ -484,6 +486,7 @@ def slice(
         slice_end: Index after the last one of each axis.
         slice_step: Distance between indices of each axis; None for 1.
         memory_config: Memory of the result; None for that of the tensor, with smaller shards.
+        sub_core_grids: Cores that may be used; None for all.
         pad_value: What the padding of the last tiles is filled with, where the box ends within tiles; None leaves it.
 
     Returns:
@@ -494,10 +497,11 @@ def slice(
         >>> ttnn.slice(tensor, (0, 0, 0, 0), (1, 1, 32, 64)).shape
         Shape([1, 1, 32, 64])
     """
-    require_left_out("slice", output_tensor=output_tensor, sub_core_grids=sub_core_grids)
+    require_left_out("slice", output_tensor=output_tensor)
     begins, behind = integers_of("slice: slice_start", slice_start), integers_of("slice: slice_end", slice_end)
     taken = None if slice_step is None else integers_of("slice: slice_step", slice_step)
-    box = converted("slice", plan_slice, input_tensor, begins, behind, taken, place=memory_config)
+    options: dict[str, Any] = {"place": memory_config, "cores": sub_core_grids}
+    box = converted("slice", plan_slice, input_tensor, begins, behind, taken, **options)
     by_tiles = not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
     if pad_value is None or not by_tiles or not _cuts_tiles(input_tensor, box):
         return box

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, no_shards
 from device.memory.memory_config import (
@@ -20,7 +22,7 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import in_dram, row_bytes, shard_row_bytes
+from ops.programs.buffer_shapes import in_dram, require_cores, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.pad import (
     FillPad,
@@ -50,9 +52,14 @@ def plan_pad(
     *,
     place: MemoryConfig | None = None,
     by_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> Plan:
-    """Plan padding of the tensor "input", maybe by one core; without padding, the tensor itself in its place."""
-    write = partial(padded_by, padding=padding, value=value, name="output", place=place, by_one_core=by_one_core)
+    """Plan padding of the tensor "input", maybe by one core or some; without padding, the tensor itself in its place.
+
+    ``cores`` are those that may be used; None for all.
+    """
+    options: dict[str, Any] = {"place": place, "by_one_core": by_one_core, "cores": cores}
+    write = partial(padded_by, padding=padding, value=value, name="output", **options)
     return plan_of(source, spec, write, attempts=True)
 
 
@@ -87,13 +94,14 @@ def padded_by(
     *,
     place: MemoryConfig | None = None,
     by_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """The padded tensor, under the source's name if it lies in the source's buffer."""
     if not any(map(any, padding)):
         return source
     if source.spec.layout is Layout.TILE and any(before for before, _ in padding):
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
-    current, write = source, _Pad(builder, value, by_one_core)
+    current, write = source, _Pad(builder, value, by_one_core, cores)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     *first, last = _parts(padding)
     for number, part in enumerate((*first, last)):
@@ -132,6 +140,7 @@ class _Pad:
     builder: PlanBuilder
     value: float
     by_one_core: bool  # Tiles, and interleaved rows, are added by one core
+    cores: CoreRangeSet | None  # That may be used; None for all
 
     def rows(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
@@ -174,6 +183,10 @@ class _Pad:
                 f"input_tensor: typecast {old.data_format} first"
             )
         _check_rows(old, where, shape, spec)
+        if self.by_one_core and self.cores is not None:
+            raise DeviceError(
+                "ttnn.pad: sub_core_grids is only supported when use_multicore is true\nleave one of them out"
+            )
         alone = self.by_one_core and not (old.layout is Layout.ROW_MAJOR and old.memory_config.is_sharded())
         op = PadWith(
             shape=_stored_shape(old),
@@ -181,8 +194,10 @@ class _Pad:
             value=self.value,
             in_halves=writes_halves(old, tensor.spec),
             by_one_core=alone,
+            cores=self.cores,
         )
-        buffers = pad_buffers(source, tensor, padding[-1][0], spec, by_one_core=alone)
+        buffers = pad_buffers(source, tensor, padding[-1][0], spec, by_one_core=alone, within=self.cores)
+        require_cores(self.cores, spec, "pad", unit="main", used=buffers[0].cores)
         if not alone or old.layout is Layout.TILE:
             return self.builder.run("PadDeviceOperation", op, [source], tensor, buffers, dataflow=True)
         if any(before for before, _ in padding) or (self.value and old.data_format != BFLOAT16):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
@@ -32,10 +33,12 @@ def plan_reshape(
     *,
     place: MemoryConfig | None = None,
     filler: float | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> Plan:
     """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
 
-    ``filler`` is the number in the padding of tiles; None if it does not matter.
+    ``filler`` is the number in the padding of tiles; None if it does not matter. ``cores`` are those that a program may
+    use; None for all.
     """
     if prod(shape) != source.volume:
         first = "Attempting to reshape between two shapes with different volumes"
@@ -43,7 +46,7 @@ def plan_reshape(
             f"{first if source.volume else NOTHING}\n"
             f"shape: a tensor of {source.volume} elements does not take the shape {list(shape)}"
         )
-    write = partial(reshaped_by, shape=shape, place=place, filler=filler, name="output")
+    write = partial(reshaped_by, shape=shape, place=place, filler=filler, name="output", cores=cores)
     return plan_of(source, spec, write, attempts=True)
 
 
@@ -95,7 +98,13 @@ def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan
 
 
 def reshaped_by(
-    builder: PlanBuilder, source: PlanTensor, shape: Shape, place: MemoryConfig | None, filler: float | None, name: str
+    builder: PlanBuilder,
+    source: PlanTensor,
+    shape: Shape,
+    place: MemoryConfig | None,
+    filler: float | None,
+    name: str,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
     current = source.spec.memory_config
@@ -107,7 +116,12 @@ def reshaped_by(
     same_memory = where.is_sharded() is current.is_sharded() and where.buffer_type is current.buffer_type
     if same_memory and is_view(source.spec, shape):
         return PlanTensor(source.name, viewed(source.spec, shape, builder.device_spec))
-    moved = _Reshape(builder, source, shape, where, name, explicit=place is not None, filler=filler).moved()
+    refused = "Sharded" if where.is_sharded() or current.is_sharded() else "Block-float"
+    if cores is not None and (refused == "Sharded" or source.spec.data_format.is_block):
+        raise DeviceError(
+            f"{refused} reshape does not support sub core grid specification\nsub_core_grids: leave it out"
+        )
+    moved = _Reshape(builder, source, shape, where, name, cores, explicit=place is not None, filler=filler).moved()
     tensor, shards = moved.spec, moved.spec.memory_config.shard_spec
     if shards is not None and tensor.layout is Layout.TILE and len(shape) == 1 and shape[0] % TILE:
         columns = tensor.padded_shape[-1]  # the last step is a view of the tensor with three axes
@@ -151,13 +165,14 @@ class _Reshape(RowMover):
         shape: Shape,
         where: MemoryConfig,
         name: str,
+        cores: CoreRangeSet | None,
         *,
         explicit: bool,
         filler: float | None,
     ) -> None:
         """Prepares a reshape; ``explicit`` means that the caller gave ``where``, which else is the source's place."""
         self.explicit, self.filler = explicit and source.spec.layout is Layout.TILE, filler
-        super().__init__(builder, source, shape, where, name)
+        super().__init__(builder, source, shape, where, name, cores)
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
         """The caller's place, or shards like the source's; BLOCK shards of the caller stay if they fit."""

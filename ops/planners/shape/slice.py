@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import (
@@ -21,7 +22,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import page_alignment_bytes, row_bytes, shard_row_bytes
+from ops.programs.buffer_shapes import page_alignment_bytes, require_cores, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
@@ -38,12 +39,13 @@ def plan_slice(
     spec: DeviceSpec,
     *,
     place: MemoryConfig | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> Plan:
     """Plan a box of the tensor "input": the tensor itself, or a copy of it, if the box holds all of it.
 
-    A ``place`` of None is the tensor's own, in smaller shards.
+    A ``place`` of None is the tensor's own, in smaller shards; ``cores`` are those that may cut, None for all.
     """
-    op = _checked(source, begins, ends, steps)
+    op = replace(_checked(source, begins, ends, steps), cores=cores)
     return plan_of(source, spec, partial(_cut, op=op, name="output", place=place), attempts=True)
 
 
@@ -127,7 +129,9 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         seen = _seen(cut.spec, spec, tilized=again)
     reshards = not again and seen.memory_config != target
     cut = PlanTensor(f"{name}.box" if reshards else cut.name, cut.spec)
-    box = builder.run("SliceDeviceOperation", op, [read], cut, slice_buffers(op, read, cut, spec), dataflow=True)
+    buffers = slice_buffers(op, read, cut, spec)
+    require_cores(op.cores, spec, "slice", used=buffers[0].cores)
+    box = builder.run("SliceDeviceOperation", op, [read], cut, buffers, dataflow=True)
     if reshards:
         result = placed(builder, PlanTensor(box.name, seen), target, name)
     else:

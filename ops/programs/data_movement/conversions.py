@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
@@ -21,6 +22,7 @@ from ops.programs.buffer_shapes import (
     not_in_l1,
     page_alignment_bytes,
     page_cores,
+    require_cores,
     resharded_bytes,
     row_bytes,
     shard_counts,
@@ -377,12 +379,18 @@ def typecast_by(
     *,
     place: MemoryConfig | None = None,
     into: PlanTensor | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding.
 
-    ``into`` is a tensor that receives the result, wherever that lies.
+    ``into`` is a tensor that receives the result, wherever that lies. Some ``cores`` take shards page by page.
     """
     source, spec = read.spec, builder.device_spec
+    if cores is not None and source.layout is Layout.ROW_MAJOR:
+        raise DeviceError(
+            "Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"
+            "sub_core_grids: leave it out, or give tiles"
+        )
     where = source.memory_config if place is None else place
     result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     where = result.spec.memory_config
@@ -409,7 +417,8 @@ def typecast_by(
     shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
     whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
     in_l1 = not in_dram(source) and not in_dram(result.spec)
-    in_place = shards is not None and as_large and whole_tiles and in_l1  # whole shards are converted where they lie
+    # Whole shards are converted where they lie
+    in_place = cores is None and shards is not None and as_large and whole_tiles and in_l1
     if shards is not None and page_bytes % page_alignment_bytes(source.memory_config, spec):
         refused = (
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
@@ -423,14 +432,15 @@ def typecast_by(
             f"{shards.num_cores()}\nmemory_config: leave it out, and move the result afterwards"
         )
     if shards is not None and in_place:
-        tiles, cores = prod(shards.shape) // TILE**2, shards.grid
+        tiles, used = prod(shards.shape) // TILE**2, shards.grid
     else:  # on as many cores as there are tiles, column by column, or rows, row by row
         pages, by_rows = source.buffer(spec).size_bytes // page_bytes, source.layout is Layout.ROW_MAJOR
-        tiles, cores = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows)
+        tiles, used = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows or cores is not None, within=cores)
+        require_cores(cores, spec, "typecast", unit="typecast_subgrid", used=used)
     buffers = tuple(
-        tile_buffer(name, tiles, tensor.spec.data_format, cores, tensor.name if in_place else None)
+        tile_buffer(name, tiles, tensor.spec.data_format, used, tensor.name if in_place else None)
         for name, tensor in (("argument", read), ("result", result))
     )
-    op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format))
+    op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format), cores=cores)
     ends, written = ([read], result) if into is None else ([read, into], None)
     return builder.run("TypecastDeviceOperation", op, ends, written, buffers, dataflow=True, refused=refused)

@@ -23,7 +23,7 @@ import numpy as np
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import typecast, without_nan
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -75,6 +75,7 @@ class CopyTensor(DataMovement):
     # Padded shape of the source if the result takes its rows of padding for rows of its own; None if not
     padded: tuple[int, ...] | None = None
     on_one_core: bool = False  # One core does all
+    cores: CoreRangeSet | None = None  # That may be used; None for all
     # Bytes of each core's L1 that the plan releases above a shard that moves up: so far it moves. None if unknown
     room_bytes: int | None = None
     # The L1 below the tensors that live, by which rows of tiles are cut; None where an empty L1 cuts no others
@@ -120,8 +121,13 @@ class CopyTensor(DataMovement):
         return self.blocks(read, written, spec)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """The pages of the program."""
-        sides = sides_of(read, written, spec, on_one_core=self.on_one_core)
+        """The pages of the program; some cores take shards page by page."""
+        if self.cores is not None:
+            read, written = (
+                tensor.changed(memory_config=MemoryConfig(buffer_type=tensor.memory_config.buffer_type))
+                for tensor in (read, written)
+            )
+        sides = sides_of(read, written, spec, on_one_core=self.on_one_core, within=self.cores)
         blocks = self.blocks(read, written, spec)
         if blocks is not None:  # the counted core has a whole block of every image
             tile_rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Final
 
-from device.cores import CoreRangeSet, first_cores
+from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
 from device.numbers.formats import BFLOAT16, DataFormat, div_up
@@ -37,7 +37,7 @@ from device.time.stages import (
 )
 from ops.op_model import Description, Detail, Ends, ModeledOp
 from ops.programs import kernel_costs
-from ops.programs.buffer_shapes import row_bytes, spread_evenly, uniform_cycles
+from ops.programs.buffer_shapes import page_cores, row_bytes, spread_evenly, uniform_cycles
 
 
 class Access(Enum):
@@ -146,8 +146,15 @@ class Sides:
         return self.target.memory_config.is_sharded()
 
 
-def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one_core: bool = False) -> Sides:
-    """Both sides of a movement.
+def sides_of(
+    source: TensorSpec,
+    target: TensorSpec,
+    spec: DeviceSpec,
+    *,
+    on_one_core: bool = False,
+    within: CoreRangeSet | None = None,
+) -> Sides:
+    """Both sides of a movement; that of interleaved tensors may keep to the cores ``within``.
 
     The cores are those that hold shards; of interleaved tensors one, or as many as have pages of the target, or whole
     rows of tiles where the layout changes.
@@ -158,8 +165,9 @@ def sides_of(source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, on_one
     else:
         changes = source.layout is not target.layout
         items = div_up(source.matrix[0], TILE) if changes else pages_of(target, 1).all_pages
-        used = 1 if on_one_core else spread_evenly(items, spec.grid.cores)[0]
-        cores = first_cores(used, spec.grid.cols, spec.grid.rows)
+        most = spec.grid.cores if within is None else within.num_cores()
+        used = 1 if on_one_core else spread_evenly(items, most)[0]
+        cores = page_cores(used, spec.grid, row_wise=True, within=within)
     count, width = cores.num_cores(), (target if target.layout is Layout.TILE else source).matrix[1]
     read, written = pages_of(source, count), pages_of(target, count)
     width_tiles = div_up(shard_width(width, source, target), TILE)
@@ -197,9 +205,11 @@ def shard_width(width: int, *tensors: TensorSpec) -> int:
     return next((min(width, shard_spec.shape[1]) for shard_spec in shards if shard_spec is not None), width)
 
 
-def copy_movement(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Movement:
+def copy_movement(
+    source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, within: CoreRangeSet | None = None
+) -> Movement:
     """A program that reads page by page and changes what it writes: zeros in the padding or around."""
-    return copy_pages(sides_of(source, target, spec))
+    return copy_pages(sides_of(source, target, spec, within=within))
 
 
 def copy_pages(sides: Sides) -> Movement:

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, Array, div_up, quantize, round_up
@@ -61,10 +62,11 @@ class PadWith(DataMovement):
     value: float = 0.0
     in_halves: bool = False  # A 32-bit number is written as the number in bfloat16, twice
     by_one_core: bool = False
+    cores: CoreRangeSet | None = None  # That may be used; None for all
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A copy, which one core may make alone; every core fills a tile with the number first."""
-        copied = copy_movement(read, written, spec)
+        copied = copy_movement(read, written, spec, within=self.cores)
         if written.layout is Layout.TILE:
             copied = replace(copied, filled_bytes=written.data_format.tile_bytes)
         if not self.by_one_core:
@@ -103,16 +105,23 @@ def writes_halves(source: TensorSpec, target: TensorSpec) -> bool:
 
 
 def pad_buffers(
-    source: PlanTensor, target: PlanTensor, front: int, spec: DeviceSpec, *, by_one_core: bool = False
+    source: PlanTensor,
+    target: PlanTensor,
+    front: int,
+    spec: DeviceSpec,
+    *,
+    by_one_core: bool = False,
+    within: CoreRangeSet | None = None,
 ) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program: tiles, shards, or rows on their way, and room for the padding value.
 
-    `front` is the number of columns before the first column of the source; one core may pad all.
+    `front` is the number of columns before the first column of the source; one core may pad all, or the cores
+    ``within`` what is not in shards.
     """
     read, result, data_format = source.spec, target.spec, target.spec.data_format
     row = row_bytes(result, result.shape[-1])
     if result.layout is Layout.TILE:
-        cores = page_cores(1 if by_one_core else volume_tiles(result), spec.grid)
+        cores = page_cores(1 if by_one_core else volume_tiles(result), spec.grid, within=within)
         page = data_format.tile_bytes
         return buffer("tiles", BUFFERING * page, data_format, cores), scratchpad("number", page, data_format, cores)
     if pads_shards(read, result):
@@ -127,7 +136,7 @@ def pad_buffers(
         width = round_up(row, max(page_alignment_bytes(read.memory_config, spec), BLOCK_BYTES))
         return (buffer("rows", BARRIERS * width, data_format, page_cores(1, spec.grid)),)
     # Groups of rows that are waited for together, a row of the number, and a row for alignment
-    cores = page_cores(result.matrix[0], spec.grid)
+    cores = page_cores(result.matrix[0], spec.grid, within=within)
     apart, in_dram = round_up(row, spec.l1.alignment_bytes), round_up(row, spec.dram.alignment_bytes)
     group = div_up(BARRIER_BYTES, apart) * apart
     depth = max(1, min(BARRIERS, row_room_bytes(spec) // group))

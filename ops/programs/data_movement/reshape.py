@@ -36,7 +36,15 @@ from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.buffer_shapes import buffer, page_cores, row_bytes, scratchpad, shard_counts, volume_tiles
+from ops.programs.buffer_shapes import (
+    buffer,
+    page_cores,
+    require_cores,
+    row_bytes,
+    scratchpad,
+    shard_counts,
+    volume_tiles,
+)
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.data_movement.copy import Conversion
@@ -55,6 +63,7 @@ class Reshape(DataMovement):
     """The same numbers in the same order under another shape."""
 
     shape: Shape  # Logical shape of the result
+    cores: CoreRangeSet | None = None  # That may be used; None for all
 
     def moved(self, values: Array) -> Array:
         """The same numbers under the other shape."""
@@ -62,7 +71,7 @@ class Reshape(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Rows move between pages, because their places differ under another shape."""
-        sides = sides_of(read, written, spec)
+        sides = sides_of(read, written, spec, within=self.cores)
         return _reshaped_tiles(sides) if sides.read.tiles else _reshaped_sticks(sides, spec)
 
 
@@ -254,13 +263,15 @@ READS = 2  # places that rows are read to
 WRITES = 8  # places that rows are put together in, if L1 has room
 
 
-def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def stick_buffers(
+    source: TensorSpec, target: TensorSpec, spec: DeviceSpec, within: CoreRangeSet | None = None
+) -> tuple[CircularBuffer, ...]:
     """Scratchpads for one or both processors of the program that moves rows: rows as read, and rows as written.
 
     Both processors work where pages of one side divide those of the other and can be written unchanged.
     """
     read, written = (row_bytes(tensor, prod(tensor.shape[-1:])) for tensor in (source, target))
-    cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
+    cores = within or first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
     place = (read - 1) // READ_BYTES * READ_BYTES + READ_ROOM_BYTES
     result = (written - 1) // READ_BYTES * READ_BYTES + WRITE_ROOM_BYTES
     in_dram = target.memory_config.buffer_type is BufferType.DRAM
@@ -280,9 +291,11 @@ def stick_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> t
     )
 
 
-def tile_buffers(source: TensorSpec, target: TensorSpec, segments: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def tile_buffers(
+    source: TensorSpec, target: TensorSpec, segments: int, spec: DeviceSpec, within: CoreRangeSet | None = None
+) -> tuple[CircularBuffer, ...]:
     """Dataflow buffers of the program that moves rows of tiles: a page of the map, an input and an output tile."""
-    cores = page_cores(volume_tiles(target), spec.grid)
+    cores = page_cores(volume_tiles(target), spec.grid, within=within)
     return (
         buffer("map", segments * SEGMENT_WORDS * SEGMENT_WORD_BYTES, target.data_format, cores),
         buffer("tile", source.data_format.tile_bytes, source.data_format, cores),
@@ -390,8 +403,17 @@ def rows_in_shards(
 class RowMover:
     """Moves the rows of a tensor to their places under another shape, as a convolution does; the source stays."""
 
-    def __init__(self, builder: PlanBuilder, source: PlanTensor, shape: Shape, where: MemoryConfig, name: str) -> None:
-        """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape."""
+    def __init__(
+        self,
+        builder: PlanBuilder,
+        source: PlanTensor,
+        shape: Shape,
+        where: MemoryConfig,
+        name: str,
+        cores: CoreRangeSet | None = None,
+    ) -> None:
+        """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape, by some cores."""
+        self.cores = cores
         self.builder, self.source, self.shape, self.where, self.name = builder, source, shape, where, name
 
     @property
@@ -466,17 +488,28 @@ class RowMover:
         resident: list[PlanTensor] = []
         key: Hashable = None
         if spec.layout is Layout.ROW_MAJOR:
-            buffers = stick_buffers(spec, result, device)
+            buffers = stick_buffers(spec, result, device, self.cores)
         else:
             before, after = three_axes(spec.shape), three_axes(self.shape)
             segments = segments_per_page(before, after)
             pages = (map_tiles(after), SEGMENT_WORDS * segments)
             rows_map = TensorSpec(pages, UINT32, Layout.ROW_MAJOR, DRAM_MEMORY_CONFIG)
-            resident, buffers = [PlanTensor(f"{name}.map", rows_map)], tile_buffers(spec, result, segments, device)
-            key = ("reshape tiles", before, spec.data_format, spec.memory_config, spec.alignment, after, place)
+            resident = [PlanTensor(f"{name}.map", rows_map)]
+            buffers = tile_buffers(spec, result, segments, device, self.cores)
+            key = (
+                "reshape tiles",
+                before,
+                spec.data_format,
+                spec.memory_config,
+                spec.alignment,
+                after,
+                place,
+                self.cores,
+            )
+        require_cores(self.cores, device, "reshape", unit="main", used=buffers[0].cores)
         return self.builder.run(
             "ReshapeViewDeviceOperation",
-            Reshape(self.shape),
+            Reshape(self.shape, self.cores),
             [read],
             PlanTensor(name, result),
             buffers,

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from device.cores import first_cores
+from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, div_up, round_up
@@ -52,6 +52,7 @@ class Cut(DataMovement):
     begins: tuple[int, ...]  # First index on each axis
     ends: tuple[int, ...]  # One past the last index on each axis
     steps: tuple[int, ...]  # From index to index
+    cores: CoreRangeSet | None = None  # That may be used; None for all
 
     @property
     def has_steps(self) -> bool:
@@ -80,14 +81,14 @@ class Cut(DataMovement):
         """
         place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, read.memory_config.buffer_type)
         shape = (*written.shape[:-1], read.shape[-1]) if self.has_steps else written.shape
-        copied = copy_movement(read.changed(shape=shape, memory_config=place), written, spec)
+        copied = copy_movement(read.changed(shape=shape, memory_config=place), written, spec, within=self.cores)
         reads, writes = copied.sides
         if read.layout is Layout.TILE or self.has_steps:
             return copied
         if cuts_shards(self, read, written, spec):
             return replace(copied, reads=replace(writes, access=Access.STREAM), writes=None)
         step = round_up(row_bytes(written), _alignment(read, written, spec))
-        group = rows_together(written.matrix[0], step, spec)
+        group = rows_together(written.matrix[0], step, spec, self.cores)
         return replace(
             copied,
             reads=replace(reads, in_flight=group, counted=True),
@@ -102,13 +103,13 @@ def slice_buffers(op: Cut, source: PlanTensor, target: PlanTensor, spec: DeviceS
     tiled, alignment = source.spec.layout is Layout.TILE, _alignment(source.spec, target.spec, spec)
     if not tiled and cuts_shards(op, source.spec, target.spec, spec):
         return shard_view("shards", source, spec, target.spec.shards.grid), shard_view("kept", target, spec)
-    cores = page_cores(volume_tiles(target.spec) if tiled else rows, spec.grid)
+    cores = page_cores(volume_tiles(target.spec) if tiled else rows, spec.grid, within=op.cores)
     if tiled:
         page_bytes = data_format.tile_bytes
     elif op.has_steps:  # whole rows of the source
         return (buffer("rows", BUFFERING * round_up(row_bytes(source.spec), alignment), data_format, cores),)
     else:
-        together = rows_together(rows, round_up(row_bytes(target.spec), alignment), spec)
+        together = rows_together(rows, round_up(row_bytes(target.spec), alignment), spec, op.cores)
         page_bytes = together * row_buffer_bytes(op, source.spec, target.spec, spec)
     return (
         buffer("tiles" if tiled else "rows", BUFFERING * page_bytes, data_format, cores),
@@ -130,9 +131,10 @@ def row_buffer_bytes(op: Cut, source: TensorSpec, target: TensorSpec, spec: Devi
     return round_up(row_bytes(target), BUFFERING * alignment if apart else alignment)
 
 
-def rows_together(rows: int, size: int, spec: DeviceSpec) -> int:
-    """Rows that a core waits for together: as many as one read brings, and as divide the rows of the core."""
-    core_rows = round_up(div_up(rows, spec.grid.cores), ROW_GROUP)
+def rows_together(rows: int, size: int, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> int:
+    """Rows that a core waits for together: as many as one read brings, and as divide the rows of one of the cores."""
+    count = spec.grid.cores if cores is None else cores.num_cores()
+    core_rows = round_up(div_up(rows, count), ROW_GROUP)
     most = min(core_rows, max(1, READ_BYTES // size))
     return next(count for count in range(most, 0, -1) if core_rows % count == 0)
 

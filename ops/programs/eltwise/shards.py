@@ -178,30 +178,6 @@ def tiles_of(
     return tile_buffer(name, tiles, data_format, cores or first_cores(grid.cores, grid.cols, grid.rows), view_of)
 
 
-def require_cores(cores: CoreRangeSet | None, spec: DeviceSpec, name: str, *, unary: bool = False) -> None:
-    """Raises DeviceError for no cores, and for cores outside the device.
-
-    The real library looks for cores outside in functions of one tensor alone, and plans other programs for cores that
-    do not exist (NotSimulatedError).
-    """
-    if cores is None:
-        return
-    if cores.empty():
-        raise DeviceError(f"Core grid must contain at least one core\n{name}: leave sub_core_grids out for all cores")
-    cols, rows = spec.grid.cols, spec.grid.rows
-    outside = next((core for core in cores.cores() if core.x >= cols or core.y >= rows), None)
-    if outside is None:
-        return
-    if unary:
-        raise DeviceError(
-            f"WorkUnitSpec 'eltwise_unary' targets node ({outside.x},{outside.y}), which is out of bounds. The compute "
-            f"worker grid on this device is {cols}x{rows}.\n{name}: name cores of the device in sub_core_grids"
-        )
-    raise NotSimulatedError(
-        f"{name}: sub_core_grids has the core {outside}, and the device {cols}x{rows} cores; name cores of the device"
-    )
-
-
 def require_shards_within(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> None:
     """Raises NotSimulatedError for shards combined in place on cores that a call may not use.
 

@@ -7,7 +7,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.build import place
-from tests.shards import BLOCK, HEIGHT, WIDTH, box, high, in_box, wide
+from tests.shards import BLOCK, HEIGHT, WIDTH, high, in_box, wide
 from tests.sizes import conv_sizes
 from tests.ttsim.api.calls import put, put_all, refusal
 
@@ -130,8 +130,6 @@ REFUSED = [
     ("2x3x40x64 tile", lambda x: ttnn.reshape(x, x.padded_shape, x.padded_shape),
      "NotSimulated: reshape: a shape that shows or hides padding is not simulated"),
     ("2x3x40x64", lambda x: ttnn.reshape(x, (6, 40, 64), (6, 64, 64)), "NotSimulated: reshape: rows have no padding"),
-    ("2x3x40x64", lambda x: ttnn.reshape(x, (6, 64, 40), sub_core_grids=box(1)),
-     "NotSimulated: reshape: sub_core_grids is not simulated"),
     ("1x64x32 uint16", lambda x: ttnn.reshape(x, (1, 32, 64)),
      "Device: Can only work with bfloat16/float32 or int32/uint32 tensors\n"),
     ("1x60 width/1x24/3", lambda x: ttnn.squeeze(x, 0), "Device: "),  # vectors lose the padding of their shards
@@ -227,8 +225,6 @@ REFUSED = [
      "Device: Physical shard shape (16, 64) must be tile"),
     ("64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2)),
      "Device: Typecast operation requires Input and Output memory layout to match"),
-    ("32x32 tile", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=GRID),
-     "NotSimulated: typecast: sub_core_grids is not"),
     ("32x32", lambda x: ttnn.to_layout(x, ttnn.TILE_LAYOUT, sub_core_grids=GRID),
      "NotSimulated: to_layout: sub_core_grids is"),
     ("32x32", lambda x: ttnn.to_layout(x.cpu(), ttnn.TILE_LAYOUT, dtype="x"),

@@ -4,17 +4,18 @@ from functools import partial
 
 import pytest
 
-from device.cores import first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B
+from device.numbers.formats import BFLOAT8_B, FLOAT32
 from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
+from ops.passes.cycles import run_cycles
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.shape.slice import plan_slice
-from ops.planners.to_config import plan_move, plan_to_memory_config
+from ops.planners.to_config import plan_move, plan_to_memory_config, plan_typecast
 from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -309,6 +310,59 @@ def test_one_core_pads_rows_beside_a_number_in_l1():
     assert (rows.size_bytes, rows.cores.num_cores()) == (16 * 160, 1)
     assert [step.buffer.size_bytes for step in plan.steps if isinstance(step, Allocate)] == [312 * 132, 64]
     assert plan.without_values is None
+
+
+SOME = core_rectangle(1, 3)  # three of the 64 cores
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        partial(plan_pad, tensor_spec("1x128x64"), (NONE, (0, 2), NONE), 0.0),
+        partial(plan_slice, tensor_spec("1x128x64"), (0, 0, 0), (1, 100, 64), None),
+        partial(plan_typecast, tensor_spec("128x64 tile"), FLOAT32),
+        partial(plan_typecast, tensor_spec("128x64 tile height/32x64/4"), FLOAT32),
+        partial(plan_reshape, tensor_spec("128x64"), (64, 128)),
+        partial(plan_reshape, tensor_spec("128x64 tile"), (64, 128)),
+    ],
+)
+def test_a_call_keeps_to_some_cores(plan):
+    """More rows and tiles than cores: all three work, and take longer than 64 do."""
+    some, all_cores = plan(SPEC, cores=SOME), plan(SPEC)
+    (few,) = (step for step in some.steps if isinstance(step, Operation))
+    assert {buffer.cores for buffer in few.circular_buffers} == {SOME}
+    assert not any(buffer.view_of for buffer in few.circular_buffers)
+    assert run_cycles(some, SPEC).cycles > run_cycles(all_cores, SPEC).cycles
+
+
+REFUSED_ON_SOME_CORES = [
+    (
+        partial(plan_pad, tensor_spec("128x64"), ((0, 1), NONE), 0.0, by_one_core=True),
+        "ttnn.pad: sub_core_grids is only",
+    ),
+    (partial(plan_typecast, tensor_spec("128x64"), FLOAT32), "Typecast operation does not support sub_core_grids when"),
+    (
+        partial(plan_reshape, tensor_spec("128x64 height/64x64/2"), (64, 128)),
+        "Sharded reshape does not support sub core",
+    ),
+    (
+        partial(plan_reshape, tensor_spec("128x64 bfloat8_b tile"), (64, 128)),
+        "Block-float reshape does not support sub",
+    ),
+]
+
+
+@pytest.mark.parametrize(("plan", "first"), REFUSED_ON_SOME_CORES)
+def test_what_does_not_keep_to_some_cores_is_refused(plan, first):
+    with pytest.raises(DeviceError, match=f"^{first}"):
+        plan(SPEC, cores=SOME)
+
+
+def test_cores_beside_the_device_are_refused_where_one_is_used():
+    beside = CoreRangeSet([CoreRange(CoreCoord(7, 7), CoreCoord(7, 8))])
+    with pytest.raises(DeviceError, match=r"^WorkUnitSpec 'typecast_subgrid' targets node \(7,8\), which is out of"):
+        plan_typecast(tensor_spec("64x32 tile"), FLOAT32, SPEC, cores=beside)
+    assert programs(plan_typecast(tensor_spec("32x32 tile"), FLOAT32, SPEC, cores=beside)) == ["Typecast"]
 
 
 @pytest.mark.parametrize(
