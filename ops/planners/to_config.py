@@ -45,9 +45,13 @@ def plan_tilize(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
     on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows."""
+    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
+
+    ``cores`` are those that may be used; None for all.
+    """
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
     where = source.memory_config if place is None else place
@@ -67,6 +71,7 @@ def plan_tilize(
             padded_shape=padded_shape,
             whole=not pads,
             on_one_core=on_one_core,
+            cores=cores,
         )
         if len(source.shape) <= RANK or where.is_sharded():
             return tiles
@@ -125,29 +130,36 @@ def plan_untilize(
     *,
     place: MemoryConfig | None = None,
     on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the tiles of the tensor "input" as rows of the same shape.
+    """Plan the tiles of the tensor "input" as rows of the same shape, by ``cores`` that may be used or by all.
 
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
     images of rows in shards.
     """
-    write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core)
+    write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core, cores=cores)
     return _plan_of_rows(source, spec, write, source.padded_shape, free_l1)
 
 
 def untilized_rows(
-    builder: PlanBuilder, tiles: PlanTensor, place: MemoryConfig | None, name: str, *, on_one_core: bool = False
+    builder: PlanBuilder,
+    tiles: PlanTensor,
+    place: MemoryConfig | None,
+    name: str,
+    *,
+    on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """Tiles as rows of the same shape, as ttnn.untilize makes them; see `plan_untilize`."""
     source, sharded = tiles.spec, tiles.spec.memory_config.is_sharded()
     where = source.memory_config if place is None else place
     cut = source.shape != source.padded_shape and not sharded
     padded = source.padded_shape if sharded and not where.is_sharded() else None
-    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded()):
-        return unpadded_by(builder, tiles, source.shape, where, name, on_one_core=on_one_core)
+    if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded() or cores is not None):
+        return unpadded_by(builder, tiles, source.shape, where, name, on_one_core=on_one_core, cores=cores)
     rows = rows_of(source, source.shape, where, padded)
-    return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core)
+    return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core, cores=cores)
 
 
 def _plan_of_rows(

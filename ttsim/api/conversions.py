@@ -20,7 +20,7 @@ from device.numbers.formats import Array
 from device.spec.releases import release_of
 from ops.planners.shape.to_layout import plan_to_layout
 from ops.planners.to_config import plan_to_memory_config, plan_typecast, require_right_rows
-from ttsim.api.device_calls import cached_plan, carried_out, require_left_out
+from ttsim.api.device_calls import cached_plan, carried_out
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.mesh import MeshToTensor, TensorToMesh
@@ -313,7 +313,7 @@ def to_layout(
     layout: Layout,
     dtype: DataType | None = None,
     memory_config: MemoryConfig | None = None,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
     pad_value: float = 0.0,
 ) -> Tensor:
     """A tensor in another layout; on the device by a device operation.
@@ -326,29 +326,30 @@ def to_layout(
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
         dtype: Data type of the result; None for that of the tensor. As in ttnn, a tensor on the host keeps its own.
         memory_config: Memory of the result; None for that of the tensor.
-        sub_core_grids: Not simulated; None for all cores.
+        sub_core_grids: Cores of the device that may be used between interleaved places; None for all.
         pad_value: Accepted as in ttnn; padding never reaches a result.
 
     Returns:
         The converted tensor; ``tensor`` itself if nothing changes.
 
     Raises:
-        ArgumentError: ``sub_core_grids`` is given.
+        NotSimulatedError: ``sub_core_grids`` are to untilize a row of tiles.
         DeviceError: The tensor was deallocated, or the library has no program for its shards.
 
     Examples:
         >>> ttnn.to_layout(ttnn.ones((30, 32), device=device), ttnn.TILE_LAYOUT).padded_shape
         Shape([32, 32])
     """
-    require_left_out("to_layout", sub_core_grids=sub_core_grids)
     require_type("to_layout", Tensor, tensor=tensor)
     require_type("to_layout", Layout, layout=layout)
     require_type_or_none("to_layout", DataType, dtype=dtype)
     require_type_or_none("to_layout", MemoryConfig, memory_config=memory_config)
+    require_type_or_none("to_layout", CoreRangeSet, sub_core_grids=sub_core_grids)
     device = tensor.device()
     if device is not None:
         data_format = None if dtype is None else dtype.format
-        plan = cached_plan(plan_to_layout, device, tensor.spec, layout, place=memory_config, data_format=data_format)
+        options: dict[str, Any] = {"place": memory_config, "data_format": data_format, "cores": sub_core_grids}
+        plan = cached_plan(plan_to_layout, device, tensor.spec, layout, **options)
         return carried_out("to_layout", plan, tensor, device)
     changed = tensor if tensor.layout is layout else tensor.to(layout)
     return changed if memory_config is None else to_memory_config(changed, memory_config)

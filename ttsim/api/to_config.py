@@ -241,11 +241,12 @@ def tilize(
     use_multicore: bool = True,
     use_low_perf: object = None,
     tile: object = None,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout brought into TILE layout; its rows and shards must be whole tiles.
 
     Args:
+        sub_core_grids: Cores that may be used; None for all.
         tile: `ttnn.Tile` of the only simulated size, 32 x 32; None for the same.
 
     Returns:
@@ -255,13 +256,12 @@ def tilize(
         >>> ttnn.tilize(ttnn.zeros((1, 1, 32, 64), device=device)).layout
         Layout.TILE
     """
-    require_left_out("tilize", use_low_perf=use_low_perf, sub_core_grids=sub_core_grids)
-    on_one_core, data_format = not use_multicore, format_of(dtype)
-    place = memory_config
+    require_left_out("tilize", use_low_perf=use_low_perf)
+    options: dict[str, Any] = {"place": memory_config, "on_one_core": not use_multicore, "cores": sub_core_grids}
     required_device("tilize", input_tensor)
     if is_empty(input_tensor):
-        return made(input_tensor, input_tensor.shape, place, dtype=dtype, layout=Layout.TILE)
-    return converted("tilize", plan_tilize, input_tensor, place=place, on_one_core=on_one_core, data_format=data_format)
+        return made(input_tensor, input_tensor.shape, memory_config, dtype=dtype, layout=Layout.TILE)
+    return converted("tilize", plan_tilize, input_tensor, data_format=format_of(dtype), **options)
 
 
 @operation
@@ -353,9 +353,12 @@ def untilize(
     *,
     memory_config: MemoryConfig | None = None,
     use_multicore: bool = True,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in TILE layout brought into ROW_MAJOR layout; block floats become bfloat16.
+
+    Args:
+        sub_core_grids: Cores of the device that may cut the padding off between interleaved places; None for all.
 
     Returns:
         The tensor in ROW_MAJOR layout.
@@ -369,7 +372,6 @@ def untilize(
         >>> ttnn.untilize(tiles).layout
         Layout.ROW_MAJOR
     """
-    require_left_out("untilize", sub_core_grids=sub_core_grids)
     device = required_device("untilize", input_tensor)
     place = input_tensor.spec.memory_config if memory_config is None else memory_config
     if device.strict and keeps_padding(input_tensor.spec, place):
@@ -380,7 +382,8 @@ def untilize(
         )
     if is_empty(input_tensor) and input_tensor.layout is Layout.TILE:
         return _rows_without_elements(input_tensor, tuple(input_tensor.shape), memory_config)
-    return converted("untilize", plan_untilize, input_tensor, place=memory_config, on_one_core=not use_multicore)
+    options: dict[str, Any] = {"place": memory_config, "on_one_core": not use_multicore, "cores": sub_core_grids}
+    return converted("untilize", plan_untilize, input_tensor, **options)
 
 
 def _rows_without_elements(tensor: Tensor, shape: tuple[int, ...], place: MemoryConfig | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme
@@ -21,9 +22,13 @@ def plan_to_layout(
     *,
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
+    cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout."""
+    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
+
+    ``cores`` are those that may be used; None for all.
+    """
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
     if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
@@ -35,7 +40,7 @@ def plan_to_layout(
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
         TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
         check_rows(source, spec)
-    write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format)
+    write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format, cores=cores)
     return plan_of(source, spec, write, free_l1=free_l1)
 
 
@@ -47,6 +52,7 @@ def in_other_layout(
     *,
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """A tensor in another layout; the tensor itself if it has that layout.
 
@@ -61,18 +67,18 @@ def in_other_layout(
         return builder.allocate(name, _nothing_in(spec, layout, where, data_format))
     if layout is Layout.ROW_MAJOR:
         if spec.shape != spec.padded_shape:
-            return unpadded_by(builder, source, spec.shape, where, name)
-        return untilized_by(builder, source, rows_of(spec, spec.shape, where), name)
+            return unpadded_by(builder, source, spec.shape, where, name, cores=cores)
+        return untilized_by(builder, source, rows_of(spec, spec.shape, where), name, cores=cores)
     spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
     padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
     whole = padded in (spec.padded_shape, spec.shape)  # the last of WIDTH shards may be ragged
     by_height = spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
     if whole or not by_height or len(spec.shape) == 1:
-        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole)
+        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole, cores=cores)
     behind = tuple((0, side - own) for side, own in zip(padded, spec.shape, strict=True))
     rows = padded_by(builder, source, behind, 0.0, f"{name}.padded")
     seen = PlanTensor(rows.name, rows.spec.changed(shape=spec.shape, padded_shape=padded))
-    tiles = tilized_by(builder, seen, name, place=where, data_format=data_format, whole=True)
+    tiles = tilized_by(builder, seen, name, place=where, data_format=data_format, whole=True, cores=cores)
     builder.free(rows)
     return tiles
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
@@ -57,19 +57,21 @@ def copied(
     on_one_core: bool = False,
     refused: str | None = None,
     into: PlanTensor | None = None,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """One program that copies a tensor to a new place, layout or format, or ``into`` a tensor of that spec.
 
-    ``refused`` is another reason to refuse it.
+    ``refused`` is another reason to refuse it; ``cores`` are those that may be used, None for all.
     """
     result, spec = into or PlanTensor(name, target), builder.device_spec
-    op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core)
+    op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core, cores=cores)
     here = replace(op, free_l1=builder.free_l1)
     if here.cut(source.spec, target, spec) != op.cut(source.spec, target, spec):
         op = here
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
-    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1": op.free_l1}
+    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1": op.free_l1, "within": cores}
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, **options)
+    require_cores(cores, spec, op.name, used=buffers[0].cores if buffers else None)
     plain = conversion is Conversion.COPY and stays(source.spec, target)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
     read, written = ([source], result) if into is None else ([source, into], None)
@@ -115,7 +117,12 @@ def cloned(
 
 
 def _copy_op(
-    conversion: Conversion, source: TensorSpec, target: TensorSpec, *, on_one_core: bool = False
+    conversion: Conversion,
+    source: TensorSpec,
+    target: TensorSpec,
+    *,
+    on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> CopyTensor:
     keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, target.memory_config)
     return CopyTensor(
@@ -124,6 +131,7 @@ def _copy_op(
         kept=None if target.shape == source.shape else target.shape,
         padded=source.padded_shape if keeps else None,
         on_one_core=on_one_core,
+        cores=cores,
     )
 
 
@@ -227,11 +235,12 @@ def tilized_by(
     padded_shape: tuple[int, ...] | None = None,
     whole: bool,
     on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """Tiles of rows that are whole tiles, or of rows that are padded on the way.
 
     Whole tiles that stay in their scheme in L1 stay in their shards, whatever `place` is. `padded_shape` is the shape
-    with padding of an interleaved result; None for the least.
+    with padding of an interleaved result; None for the least. ``cores`` are those that may be used; None for all.
     """
     spec, tile_format, scheme = source.spec, data_format or source.spec.data_format, place.memory_layout
     shards = spec.memory_config.shard_spec
@@ -250,13 +259,25 @@ def tilized_by(
         place = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
     result = TensorSpec(spec.shape, tile_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    return copied(builder, conversion, source, result, name, on_one_core=on_one_core)
+    alone = on_one_core or (cores is not None and cores.num_cores() == 1)
+    return copied(builder, conversion, source, result, name, on_one_core=alone, cores=cores)
 
 
 def untilized_by(
-    builder: PlanBuilder, source: PlanTensor, target: TensorSpec, name: str, *, on_one_core: bool = False
+    builder: PlanBuilder,
+    source: PlanTensor,
+    target: TensorSpec,
+    name: str,
+    *,
+    on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """Rows of tiles that keep their padding, but for generated code, which cuts it off."""
+    """Rows of tiles that keep their padding, but for generated code, which cuts it off.
+
+    Some ``cores`` take one row of interleaved tiles alone (DeviceError), which is not simulated.
+    """
+    if cores is not None:
+        raise _some_cores_refusal(source.spec, target, on_one_core=on_one_core)
     sharded = source.spec.memory_config.is_sharded() or target.memory_config.is_sharded()
     generated = not sharded and not on_one_core and source.spec.data_format in GENERATED_FORMATS
     spec, free = builder.device_spec, builder.free_l1
@@ -268,6 +289,26 @@ def untilized_by(
     return copied(builder, conversion, source, target, name, on_one_core=on_one_core)
 
 
+def _some_cores_refusal(tiles: TensorSpec, rows: TensorSpec, *, on_one_core: bool) -> DeviceError | NotSimulatedError:
+    """What is said of tiles with no padding that a call wants some cores to untilize."""
+    high, way_out = tiles.matrix[0], "sub_core_grids: leave it out"
+    for side, tensor in (("Input", tiles), ("Output", rows)):
+        if tensor.memory_config.is_sharded():
+            first = f"{side} memory layout must be interleaved when sub_core_grid argument provided"
+            return DeviceError(f"{first}\n{way_out}")
+    if on_one_core:
+        return DeviceError(
+            "sub_core_grid implementation only supported when use_multicore flag argument is set to true\n"
+            "use_multicore: leave it out"
+        )
+    if high > TILE:
+        return DeviceError(
+            f"sub_core_grid untilize only supports tensors one tile row tall, got height {high} with tile height "
+            f"{TILE}\n{way_out}"
+        )
+    return NotSimulatedError(f"untilize: a row of tiles on some cores is not simulated; {way_out}")
+
+
 def unpadded_by(
     builder: PlanBuilder,
     source: PlanTensor,
@@ -276,16 +317,18 @@ def unpadded_by(
     name: str,
     *,
     on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it.
 
-    One core does all only between interleaved places.
+    One core does all, or some ``cores``, only between interleaved places.
     """
     result = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
     refused = unpadding_refusal(source.spec, result, place)
-    alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
+    interleaved = not source.spec.memory_config.is_sharded() and not place.is_sharded()
+    alone, cores = on_one_core and interleaved, cores if interleaved else None
     conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused)
+    return copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused, cores=cores)
 
 
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:

@@ -112,7 +112,8 @@ class CopyTensor(DataMovement):
     def blocks(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | None":
         """The blocks of the program; see `tile_blocks`."""
         free = self.free_l1
-        return tile_blocks(self.conversion, read, written, spec, on_one_core=self.on_one_core, free_l1=free)
+        alone, within = self.on_one_core, self.cores
+        return tile_blocks(self.conversion, read, written, spec, on_one_core=alone, free_l1=free, within=within)
 
     def cut(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | tuple[int, int] | None":
         """What the program chooses by the L1 that is free: its blocks, or how many pieces generated code holds."""
@@ -188,6 +189,7 @@ class TileBlocks:
     wide: int  # Tiles across an image
     images: int
     row_wise: bool  # Blocks go to the cores row by row, not column by column
+    within: CoreRangeSet | None = None  # Cores that may be used; None for all
 
     @property
     def refusal(self) -> str | None:
@@ -208,7 +210,7 @@ class TileBlocks:
 
     def cores(self, spec: DeviceSpec) -> CoreRangeSet:
         """The cores, in the order of their blocks: row by row of an image, each from the left."""
-        return first_cores(self.num_cores, spec.grid.cols, spec.grid.rows, row_wise=self.row_wise)
+        return page_cores(self.num_cores, spec.grid, row_wise=self.row_wise, within=self.within)
 
     def cores_by_width(self, spec: DeviceSpec) -> dict[int, CoreRangeSet]:
         """Tiles across a block, and the cores with blocks of this width; the widest blocks first."""
@@ -232,6 +234,7 @@ def tile_blocks(
     *,
     on_one_core: bool = False,
     free_l1: FreeL1 | None = None,
+    within: CoreRangeSet | None = None,
 ) -> TileBlocks | None:
     """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles.
 
@@ -240,7 +243,8 @@ def tile_blocks(
     sharded = source.memory_config.is_sharded() or (conversion in UNTILIZES and target.memory_config.is_sharded())
     if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
         return None
-    tiles, cores = target if target.layout is Layout.TILE else source, spec.grid.cores
+    tiles = target if target.layout is Layout.TILE else source
+    cores = spec.grid.cores if within is None else within.num_cores()
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
@@ -258,7 +262,7 @@ def tile_blocks(
         if 1 < step < side:  # of a longer side, if need be, that has parts which fit
             parts = ((side, step) for side in fitting for step in range(most, 1, -1) if side % step == 0)
             side, step = next(parts, (side, 1))
-        return TileBlocks(side=side, step=step, high=rows, wide=wide, images=images, row_wise=by_rows)
+        return TileBlocks(side=side, step=step, high=rows, wide=wide, images=images, row_wise=by_rows, within=within)
 
     blocks = cut(high)
     if blocks.num_cores > cores:

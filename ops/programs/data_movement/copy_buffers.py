@@ -50,6 +50,7 @@ def buffers_of_copy(
     *,
     on_one_core: bool = False,
     free_l1: FreeL1 | None = None,
+    within: CoreRangeSet | None = None,
 ) -> Buffers:
     """Dataflow buffers of a program that is run by itself, not within a convolution.
 
@@ -69,11 +70,11 @@ def buffers_of_copy(
                 tile_buffer("tiles", read_depth * tiles, source.data_format, cores),
                 tile_buffer("rows", written_depth * tiles, target.data_format, cores),
             )
-    if source.memory_config.is_sharded() and not (on_one_core and untilizes):
+    if source.memory_config.is_sharded() and within is None and not (on_one_core and untilizes):
         on_one_core, in_shards = False, _buffers_in_shards(conversion, read, written, spec)
         if in_shards is not None:
             return in_shards
-    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core, free_l1=free_l1)
+    blocks = tile_blocks(conversion, source, target, spec, on_one_core=on_one_core, free_l1=free_l1, within=within)
     if blocks is not None:  # sticks are aligned in a scratchpad on their way in
         by_width = blocks.cores_by_width(spec)
         step = blocks.step
@@ -91,8 +92,8 @@ def buffers_of_copy(
         if untilizes and target.memory_config.is_sharded():
             across = _shard_tiles(target)[1]
     else:
-        used, core_rows = spread_evenly(rows, spec.grid.cores)
-        cores = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=untilizes).merged()
+        used, core_rows = spread_evenly(rows, spec.grid.cores if within is None else within.num_cores())
+        cores = page_cores(used, spec.grid, row_wise=untilizes, within=within)
         pair_bytes = across * (source.data_format.tile_bytes + target.data_format.tile_bytes)
         twice = core_rows > 1 and BUFFERING * pair_bytes <= spec.l1.usable_bytes
         depth = BUFFERING if twice and untilizes else 1

@@ -15,7 +15,7 @@ from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.shape.slice import plan_slice
-from ops.planners.to_config import plan_move, plan_to_memory_config, plan_typecast
+from ops.planners.to_config import plan_move, plan_tilize, plan_to_memory_config, plan_typecast, plan_untilize
 from tests.build import place, programs, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -324,6 +324,9 @@ SOME = core_rectangle(1, 3)  # three of the 64 cores
         partial(plan_typecast, tensor_spec("128x64 tile height/32x64/4"), FLOAT32),
         partial(plan_reshape, tensor_spec("128x64"), (64, 128)),
         partial(plan_reshape, tensor_spec("128x64 tile"), (64, 128)),
+        partial(plan_tilize, tensor_spec("192x64")),
+        partial(plan_tilize, tensor_spec("192x64 height/32x64/6")),
+        partial(plan_untilize, tensor_spec("1x180x64 tile")),
     ],
 )
 def test_a_call_keeps_to_some_cores(plan):
@@ -336,6 +339,12 @@ def test_a_call_keeps_to_some_cores(plan):
 
 
 REFUSED_ON_SOME_CORES = [
+    (partial(plan_untilize, tensor_spec("128x64 tile height/64x64/2")), "Input memory layout must be interleaved when"),
+    (partial(plan_untilize, tensor_spec("64x64 tile")), "sub_core_grid untilize only supports tensors one tile row"),
+    (
+        partial(plan_untilize, tensor_spec("32x64 tile"), on_one_core=True),
+        "sub_core_grid implementation only",
+    ),
     (
         partial(plan_pad, tensor_spec("128x64"), ((0, 1), NONE), 0.0, by_one_core=True),
         "ttnn.pad: sub_core_grids is only",
