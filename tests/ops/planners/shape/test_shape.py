@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT8_B, FLOAT32
 from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
+from ops.planners.copies import plan_clone
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
@@ -365,6 +366,15 @@ REFUSED_ON_SOME_CORES = [
 def test_what_does_not_keep_to_some_cores_is_refused(plan, first):
     with pytest.raises(DeviceError, match=f"^{first}"):
         plan(SPEC, cores=SOME)
+
+
+@pytest.mark.parametrize(
+    ("source", "first"), [("64x64 tile", "bad optional access"), ("64x64", "MemoryConfig must have")]
+)
+def test_a_sharded_place_without_shards_is_refused_before_anything_else(source, first):
+    for plan in (partial(plan_typecast, tensor_spec(source), FLOAT32), partial(plan_clone, tensor_spec(source))):
+        with pytest.raises(DeviceError, match=f"^{first}"):
+            plan(SPEC, place=WITHOUT_SPEC)
 
 
 def test_cores_beside_the_device_are_refused_where_one_is_used():
