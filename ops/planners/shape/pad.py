@@ -300,12 +300,12 @@ def fill_padding(builder: PlanBuilder, source: PlanTensor, value: float, name: s
         narrow = typecast_by(builder, wide, source_spec.data_format, name)
         builder.free(wide)
         return narrow
+    if source_spec.layout is not Layout.TILE:
+        raise DeviceError("FillPad should only be used for tile layout\ninput_tensor: rows have no padding of tiles")
     if source_spec.data_format == UINT8:
         raise DeviceError(
             f"Unsupported datatype DataType::UINT8\ninput_tensor: typecast {source_spec.data_format} first"
         )
-    if source_spec.layout is not Layout.TILE:
-        raise DeviceError("FillPad should only be used for tile layout\ninput_tensor: rows have no padding of tiles")
     images = prod(source_spec.shape[:-2])
     if source_spec.memory_config.is_sharded() and not in_dram(source_spec) and images > 1:
         raise DeviceError(

@@ -441,3 +441,8 @@ def test_shards_in_dram_are_filled_as_interleaved_tiles():
         step for step in plan_fill_padding(in_columns(BufferType.DRAM), 0.0, SPEC).steps if isinstance(step, Operation)
     ]
     assert {buffer.cores.num_cores() for buffer in filled.circular_buffers} == {12}
+
+
+def test_rows_are_refused_before_their_format_where_padding_is_filled():
+    with pytest.raises(DeviceError, match=r"^FillPad should only be used for tile layout"):
+        plan_fill_padding(tensor_spec("8x3x32x1 uint8"), 0.0, SPEC)
