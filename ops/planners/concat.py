@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -27,7 +28,7 @@ from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import beyond_shards, row_bytes
+from ops.programs.buffer_shapes import beyond_shards, require_cores, row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
@@ -193,17 +194,20 @@ def plan_concat(
     *,
     place: MemoryConfig | None = None,
     groups: int = 1,
+    cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan a concatenation of the tensors "input_0", "input_1" and so on.
 
     ``groups`` cuts each of two tensors in HEIGHT shards into parts along the axis; the library does not cut others.
+    ``cores`` are those that may be used where pages are joined; None for all.
     """
+    require_cores(cores, spec, "concat")
     require_one_shape(sources, axis)
     where = DRAM_MEMORY_CONFIG if place is None else place
 
     def write(builder: PlanBuilder, *inputs: PlanTensor) -> PlanTensor:
-        return _Concat(builder, axis, where, groups).joined(inputs)
+        return _Concat(builder, axis, where, groups, cores).joined(inputs)
 
     inputs = {f"input_{number}": tensor for number, tensor in enumerate(sources)}
     return plan_of(inputs, spec, write, attempts=True, free_l1=free_l1)
@@ -217,6 +221,7 @@ class _Concat:
     axis: int
     place: MemoryConfig
     groups: int
+    cores: CoreRangeSet | None
 
     def joined(self, inputs: Sequence[PlanTensor]) -> PlanTensor:
         """The tensors joined in place; tiles with padding along the axis become rows, if no program joins them."""
@@ -361,12 +366,22 @@ class _Concat:
         result = PlanTensor(name, self._spec(specs))
         if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
             raise DeviceError(MIXED)
-        buffers = (ragged_buffers if ragged else page_buffers)(specs, result.spec, self.builder.device_spec)
-        return self._run(inputs, result, buffers=buffers, dataflow=not ragged)
+        buffers = (ragged_buffers if ragged else page_buffers)(
+            specs, result.spec, self.builder.device_spec, within=self.cores
+        )
+        return self._run(inputs, result, buffers=buffers, dataflow=not ragged, cores=self.cores)
 
-    def _run(self, inputs: Sequence[PlanTensor], result: PlanTensor, groups: int = 1, **how: Any) -> PlanTensor:
+    def _run(
+        self,
+        inputs: Sequence[PlanTensor],
+        result: PlanTensor,
+        groups: int = 1,
+        cores: CoreRangeSet | None = None,
+        **how: Any,
+    ) -> PlanTensor:
         specs = tuple(tensor.spec for tensor in inputs)
-        op = Concatenate(axis=self.axis, shapes=tuple(tensor.shape for tensor in specs), groups=groups)
+        shapes = tuple(tensor.shape for tensor in specs)
+        op = Concatenate(axis=self.axis, shapes=shapes, groups=groups, cores=cores)
         return self.builder.run(CONCAT, op, inputs, result, key=("concat", op, specs, result.spec), **how)
 
 

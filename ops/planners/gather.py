@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
@@ -15,6 +16,7 @@ from ops.planners.ordered import four_axes
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
+from ops.programs.buffer_shapes import require_cores
 from ops.programs.data_movement.gather import gather_buffers, gather_of, is_generated
 
 LEAST_FLOAT: Final = 2.0**-126  # fills the padding of the source
@@ -29,11 +31,13 @@ class GatherArguments:
     indices: TensorSpec
     dim: int  # As the caller counts it
     place: MemoryConfig | None = None
+    cores: CoreRangeSet | None = None  # That may be used; None for all
 
 
 def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for what is refused."""
     source, indices, rank = call.source, call.indices, len(call.source.shape)
+    require_cores(call.cores, spec, "gather")
     if rank != len(indices.shape):
         raise DeviceError(
             f"Input and index tensor must have the same number of dimensions. Got input dim: {rank} and index dim: "
@@ -131,7 +135,7 @@ def _gathered(
     _check(source, indices, place, generated=generated)
     cut = tuple(map(min, rows, source.shape))  # without the padding that the box has
     shapes = cut, indices.shape
-    op = gather_of(source, indices, shapes, generated=generated, l1_bytes=l1_bytes, spec=spec)
+    op = gather_of(source, indices, shapes, generated=generated, l1_bytes=l1_bytes, spec=spec, within=call.cores)
     name = "GatherCodegenDeviceOperation" if generated else "GatherDeviceOperation"
     return builder.run(
         name, op, [box, places], PlanTensor("gathered", result), gather_buffers(op, source, indices, spec)

@@ -100,6 +100,7 @@ def gather(
             longer than those of ``input`` along ``dim`` alone.
         sparse_grad: False; the real library refuses sparse gradients.
         out: Not simulated; None creates a new tensor.
+        sub_core_grids: Cores that may be used; None for all.
 
     Returns:
         A tensor of the shape of ``index``.
@@ -114,11 +115,15 @@ def gather(
         >>> ttnn.gather(tensor, 1, places).to_list()
         [[2.0], [3.0]]
     """
-    require_left_out("gather", out=out, sub_core_grids=sub_core_grids)
+    require_left_out("gather", out=out)
     device = required_device("gather", input)
     required_device("gather", index)
     call = GatherArguments(
-        source=input.spec, indices=index.spec, dim=required_integer("gather", "dim", dim), place=memory_config
+        source=input.spec,
+        indices=index.spec,
+        dim=required_integer("gather", "dim", dim),
+        place=memory_config,
+        cores=sub_core_grids,
     )
     plan = cached_plan(plan_gather, device, call, l1_bytes=room_below(device, None))
     if sparse_grad:

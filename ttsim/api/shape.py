@@ -46,7 +46,7 @@ def concat(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
     groups: int = 1,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """Tensors concatenated along one axis.
 
@@ -57,7 +57,7 @@ def concat(
         output_tensor: Refused, as by ttnn; None creates a new tensor.
         groups: Parts that each of two HEIGHT-sharded tensors is cut into: the result has the first parts of both,
             then the second parts, and so on. Other tensors are not cut, as in ttnn.
-        sub_core_grids: Not simulated; None for all cores.
+        sub_core_grids: Cores that may be used where pages are joined; None for all.
 
     Returns:
         A tensor whose side ``dim`` is the sum of the sides of all tensors.
@@ -78,12 +78,12 @@ def concat(
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     if output_tensor is not None:
         raise DeviceError("optional output tensor currently unsupported!\nconcat: leave output_tensor out")
-    require_left_out("concat", sub_core_grids=sub_core_grids)
+    require_type_or_none("concat", CoreRangeSet, sub_core_grids=sub_core_grids)
     axis = axis_of(index, len(tensors[0].shape), "dim")
     device, *_ = [required_device("concat", tensor, lost=LOST) for tensor in tensors]
 
     specs = tuple(tensor.spec for tensor in tensors)
-    plan = cached_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count)
+    plan = cached_plan(plan_concat, device, specs, axis, place=memory_config, groups=group_count, cores=sub_core_grids)
     with device.function("ttnn.concat"):
         return run(plan, {f"input_{number}": tensor for number, tensor in enumerate(tensors)}, device)["output"]
 

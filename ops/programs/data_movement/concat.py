@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from device.cores import CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreRange, CoreRangeSet
 from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
@@ -54,6 +54,7 @@ class Concatenate(DataMovement):
     shapes: tuple[tuple[int, ...], ...]
     # Parts that each is cut into along the axis: first the first parts of all, then the second, and so on
     groups: int = 1
+    cores: CoreRangeSet | None = None  # That may be used where pages are joined; None for all
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The tensors, or their parts in turn, along the axis."""
@@ -81,7 +82,7 @@ class Concatenate(DataMovement):
         The parts of a row come from all tensors and are waited for together.
         """
         place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
-        copied = copy_movement(written.changed(memory_config=place), written, spec)
+        copied = copy_movement(written.changed(memory_config=place), written, spec, within=self.cores)
         reads, writes = copied.sides
         if written.layout is Layout.TILE or place.is_sharded() or written.memory_config.is_sharded():
             return copied
@@ -163,7 +164,9 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
     return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))
 
 
-def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def page_buffers(
+    inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec, *, within: CoreRangeSet | None = None
+) -> tuple[CircularBuffer, ...]:
     """Two pages in transit through each core, on as many cores as there are pages, column by column.
 
     Pages are aligned as in DRAM if the first tensor or the result lies in DRAM.
@@ -173,14 +176,16 @@ def page_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceS
         page_bytes, pages = result.data_format.tile_bytes, volume_tiles(result)
     place = next((tensor.memory_config for tensor in (inputs[0], result) if in_dram(tensor)), result.memory_config)
     aligned = round_up(page_bytes, page_alignment_bytes(place, spec))
-    return (paged_buffer("pages", BUFFERING, aligned, result.data_format, page_cores(pages, spec.grid)),)
+    return (paged_buffer("pages", BUFFERING, aligned, result.data_format, page_cores(pages, spec.grid, within=within)),)
 
 
-def ragged_buffers(inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
+def ragged_buffers(
+    inputs: Sequence[TensorSpec], result: TensorSpec, spec: DeviceSpec, *, within: CoreRangeSet | None = None
+) -> tuple[CircularBuffer, ...]:
     """Buffers for columns that end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
     read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in result.matrix)
-    used, _ = spread_evenly(rows, spec.grid.cores)
-    chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
+    used, _ = spread_evenly(rows, spec.grid.cores if within is None else within.num_cores())
+    chosen = page_cores(used, spec.grid, within=within)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
     return tuple(tile_buffer(name, tiles, result.data_format, cores) for name, tiles in sizes.items())

@@ -47,6 +47,7 @@ class Gather(DataMovement):
     columns: int  # Tiles, or elements of rows, of a row of the indices
     row_pages: int  # Tiles of a row of the source, or 1
     held_pages: int  # Of them, those that a core holds
+    allowed: CoreRangeSet | None = None  # Cores that may be used; None for all
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The elements; places beyond a row, whose elements the library does not specify, are those of its last."""
@@ -76,9 +77,9 @@ class Gather(DataMovement):
     def cores(self, spec: DeviceSpec) -> CoreRangeSet:
         """The cores that share the work, column by column for generated code."""
         grid = spec.grid
-        if self.generated:
+        if self.generated and self.allowed is None:
             return first_cores(min(self.work, grid.cores), grid.cols, grid.rows, row_wise=False)
-        return page_cores(self.work, grid, row_wise=True)
+        return page_cores(self.work, grid, row_wise=not self.generated, within=self.allowed)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Rows of the source, and indices, are read and results are written, each waited for."""
@@ -117,10 +118,11 @@ def _page_bytes(tensor: TensorSpec, columns: int) -> int:
 
 def gather_of(
     source: TensorSpec, indices: TensorSpec, shapes: tuple[tuple[int, ...], tuple[int, ...]], *, generated: bool,
-    l1_bytes: int, spec: DeviceSpec,
+    l1_bytes: int, spec: DeviceSpec, within: CoreRangeSet | None = None,
 ) -> Gather:  # fmt: skip
     """The program of a call, by its tensors and their shapes of four axes; ``l1_bytes`` are free on each core."""
     own, other = shapes
+    cores = spec.grid.cores if within is None else within.num_cores()
     tiled = source.layout is Layout.TILE
     columns, row = (div_up(shape[-1], TILE if tiled else 1) for shape in (other, own))
     lines = prod(other[:-2]) * div_up(other[-2], TILE)
@@ -128,7 +130,7 @@ def gather_of(
         page, index_page = source.data_format.tile_bytes, indices.data_format.tile_bytes
         outputs = max(columns, LEAST_OUTPUT_TILES)
         if (row + outputs) * page + index_page <= l1_bytes:
-            shared = Shared.TILES if columns > 1 and lines < spec.grid.cores else Shared.ROWS
+            shared = Shared.TILES if columns > 1 and lines < cores else Shared.ROWS
             held = row
         else:
             shared = Shared.COLUMNS
@@ -148,6 +150,7 @@ def gather_of(
         columns=columns,
         row_pages=row if tiled else 1,
         held_pages=held,
+        allowed=within,
     )
 
 

@@ -1,6 +1,7 @@
 """Calls of operations that are refused: tensors, a call, and how the error begins, by class and first line."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -223,6 +224,12 @@ REFUSED = [
       for call in (ttnn.tilize_with_zero_padding,)),
     ("64x64 tile", lambda x: ttnn.to_memory_config(x, high((16, 64), 4)),
      "Device: Physical shard shape (16, 64) must be tile"),
+    *(("64x64 tile", lambda x, call=call: call(x, memory_config=ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG),
+       "Device: bad optional access")
+      for call in (ttnn.clone, partial(ttnn.typecast, dtype=ttnn.float32),
+                   partial(ttnn.to_layout, layout=ttnn.ROW_MAJOR_LAYOUT))),
+    ("64x64", lambda x: ttnn.clone(x, memory_config=ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG),
+     "Device: MemoryConfig must have Shard Spec specified"),
     ("64x64 tile", lambda x: ttnn.typecast(x, ttnn.float32, memory_config=high((32, 64), 2)),
      "Device: Typecast operation requires Input and Output memory layout to match"),
     ("32x32 tile", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT, sub_core_grids=GRID),
