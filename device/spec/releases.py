@@ -35,6 +35,9 @@ class Release:
     combined_shards: str
     # Matmuls in DRAM whose output is one row or column of blocks of 16 x 16 tiles are split along that axis alone
     one_axis: bool
+    # Cores whose share of a product in DRAM does not fit L1 work on the largest part that fits with the deepest blocks;
+    # otherwise on the largest part that fits, in the deepest blocks that then fit
+    deepest_blocks: bool
     takes_typed: bool  # to_dtype takes a tensor of the device that has the data type; otherwise none of the device
     takes_legacy: bool  # Functions of two operands take use_legacy, which chooses between two programs
     # By family, the cores from which on they walk through the keys of causal attention in step

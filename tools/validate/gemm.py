@@ -270,10 +270,9 @@ def read_gemm(row: Row, kind: str) -> Gemm:
         spec = spec.replace(grid_cols=8, grid_rows=8)
     if config is None:
         grid = spec.grid if kind in WHOLE else _grid(row, spec)
-        one_axis = kind == OUT_OF_BOX and release_of(OF_2025).one_axis
-        config = interleaved_config(
-            problem, grid, in_dram=places == IN_DRAM, l1_bytes=spec.l1.usable_bytes, one_axis=one_axis
-        )
+        release = release_of(OF_2025) if kind == OUT_OF_BOX else None
+        in_dram = places == IN_DRAM
+        config = interleaved_config(problem, grid, in_dram=in_dram, l1_bytes=spec.l1.usable_bytes, release=release)
     phases, channels = _known(row, "fidelity", PHASES), problem.n_tiles * TILE
     op = MatmulOp(problem=problem, config=config, fidelity_phases=phases, out_channels=channels)
     return Gemm(spec, op, places, whole=kind in WHOLE)

@@ -323,8 +323,8 @@ def _multiplied(
     else:
         result = TensorSpec((1, 1, rows, columns), problem.out_format, Layout.TILE, DRAM_MEMORY_CONFIG)
         spec, in_dram = builder.device_spec, not tiles.in_l1
-        one_axis = release_of(spec.release).one_axis
-        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes, one_axis=one_axis)
+        release = release_of(spec.release)
+        config = interleaved_config(problem, spec.grid, in_dram=in_dram, l1_bytes=free_l1_bytes, release=release)
     op = MatmulOp(
         problem=problem,
         config=config,

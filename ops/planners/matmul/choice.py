@@ -12,6 +12,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientati
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
+from device.spec.releases import Release
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.programs.matmul.choice import (
     NARROW_DST_TILES,
@@ -61,12 +62,9 @@ def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
 
 
 def choose_config(
-    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, *, one_axis: bool
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release
 ) -> MatmulConfig:
-    """The caller's program config, or the one that the library chooses; raises ArgumentError where it finds none.
-
-    `one_axis` as of `device.spec.releases.Release`.
-    """
+    """The caller's program config, or the one that a release chooses; raises ArgumentError where it finds none."""
     if call.program is not None:
         return call.program
     shards = call.first.memory_config.shard_spec
@@ -74,7 +72,7 @@ def choose_config(
         return _of_shards(call, problem, shards, grid, l1_bytes)
     if call.core_grid is not None:
         return _of_grid(call, problem, grid, l1_bytes)
-    config = _interleaved(call, problem, grid, l1_bytes, one_axis=one_axis)
+    config = _interleaved(call, problem, grid, l1_bytes, release)
     return config if call.line is None else _of_line(call, problem, config, call.line)
 
 
@@ -120,7 +118,7 @@ def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:
 
 
 def _interleaved(
-    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, *, one_axis: bool = False
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release | None = None
 ) -> MatmulConfig:
     places = (call.first.memory_config, call.second.memory_config, call.memory_config)
     config = interleaved_config(
@@ -130,7 +128,7 @@ def _interleaved(
         l1_bytes=l1_bytes,
         out_layout=call.memory_config.memory_layout,
         in1_sharded=call.second.memory_config.is_sharded(),
-        one_axis=one_axis,
+        release=release,
     )
     if config.program is MatmulProgram.MCAST_2D and call.memory_config.is_sharded() and not problem.second_batched:
         return replace(config, fuse_batch=True)  # shards hold the rows of all batches

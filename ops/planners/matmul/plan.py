@@ -201,11 +201,11 @@ def _program(
         useful=call.multiply_adds,
     )
     grid = device_spec.grid
-    one_axis = release_of(device_spec.release).one_axis
-    config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
+    release = release_of(device_spec.release)
+    config = choose_config(call, problem, grid, free_l1_bytes, release)
     if problem.bias and _adds_bias_later(call, problem, config):
         problem = replace(problem, bias=False)
-        config = choose_config(call, problem, grid, free_l1_bytes, one_axis=one_axis)
+        config = choose_config(call, problem, grid, free_l1_bytes, release)
     check_arguments(call, problem, config)
     require_sides(config)
     # The library makes the output's shards first

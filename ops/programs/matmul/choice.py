@@ -8,6 +8,7 @@ from typing import Final
 from device.memory.memory_config import TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.spec.parts import GridSpec
+from device.spec.releases import DEFAULT_RELEASE, Release, release_of
 from ops.programs.matmul.buffers import BUFFERING
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
@@ -35,12 +36,13 @@ def interleaved_config(
     l1_bytes: int,
     out_layout: TensorMemoryLayout = TensorMemoryLayout.INTERLEAVED,
     in1_sharded: bool = False,
-    one_axis: bool = False,
+    release: Release | None = None,
 ) -> MatmulConfig:
     """The program config of a first operand that is interleaved, all tensors in DRAM if `in_dram`.
 
-    With `one_axis` (`device.spec.releases`) an output of one row or column of blocks is split along that axis alone.
+    The rules are those of a release; None for the default one.
     """
+    rules = release_of(DEFAULT_RELEASE) if release is None else release
     out_sharded = out_layout is not TensorMemoryLayout.INTERLEAVED
     in_dram = in_dram and not out_sharded and not in1_sharded
     factor = square_blocks(problem, l1_bytes)
@@ -62,17 +64,17 @@ def interleaved_config(
     )  # fmt: skip
     if out_sharded and not fits:
         program = OF_LAYOUT[out_layout]
-        return square if program is MatmulProgram.MCAST_2D else _multicast(problem, grid, program, l1_bytes)
+        return square if program is MatmulProgram.MCAST_2D else _multicast(problem, grid, program, l1_bytes, rules)
     if not problem.keeps_first:
-        if (narrow and problem.n_tiles > problem.m_tiles) or (fits and down == 1 and (one_axis or not in_dram)):
-            return _multicast(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes)
-        if in_dram and not narrow and not (one_axis and fits and across == 1):
-            return _multicast(problem, grid, MatmulProgram.MCAST_2D, l1_bytes)
+        if (narrow and problem.n_tiles > problem.m_tiles) or (fits and down == 1 and (rules.one_axis or not in_dram)):
+            return _multicast(problem, grid, MatmulProgram.MCAST_IN0, l1_bytes, rules)
+        if in_dram and not narrow and not (rules.one_axis and fits and across == 1):
+            return _multicast(problem, grid, MatmulProgram.MCAST_2D, l1_bytes, rules)
         if not narrow and not fits:
             return single_tiles
         if not narrow and across > 1:
             return square
-    return _multicast(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes)
+    return _multicast(problem, grid, MatmulProgram.MCAST_IN1, l1_bytes, rules)
 
 
 def square_blocks(problem: MatmulProblem, l1_bytes: int) -> int:
@@ -93,7 +95,9 @@ def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int, *, s
     return first + second + resident + turned + rows * cols * (in0 + partials) + bias
 
 
-def _multicast(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int) -> MatmulConfig:
+def _multicast(
+    problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l1_bytes: int, rules: Release
+) -> MatmulConfig:
     """The program config of cores that split N, M, or both (MCAST_2D), with the largest blocks that fit."""
     splits = {
         MatmulProgram.MCAST_IN0: (1, grid.cores),
@@ -107,7 +111,8 @@ def _multicast(problem: MatmulProblem, grid: GridSpec, program: MatmulProgram, l
         deepest = 1 if problem.k_tiles % grid.cols else problem.k_tiles // grid.cols
         depths = [depth for depth in range(deepest, 0, -1) if deepest % depth == 0]
     per_core = div_up(problem.m_tiles, down), div_up(problem.n_tiles, across)
-    return blocked_config(problem, grid, program, output_block(problem, *per_core, depths, l1_bytes), per_core)
+    block = output_block(problem, *per_core, depths, l1_bytes, deepest=rules.deepest_blocks)
+    return blocked_config(problem, grid, program, block, per_core)
 
 
 def blocked_config(
@@ -134,8 +139,12 @@ def output_block(
     l1_bytes: int,
     *,
     shard_width: int = 0,
+    deepest: bool = False,
 ) -> tuple[int, int, int]:
-    """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits."""
+    """Height, width and depth of the blocks: a core's whole share, or the largest, squarest part of it that fits.
+
+    With `deepest` that fits with the first of the depths with which any part does.
+    """
     estimate = partial(buffers_bytes, problem, shard_width=shard_width)
     if estimate(per_core_m, per_core_n, depths[0]) < l1_bytes:
         return per_core_m, per_core_n, depths[0]
@@ -146,8 +155,11 @@ def output_block(
         for height, width in sorted(sides, key=lambda side: max(side) / min(side), reverse=True)
     }
     blocks = [by_area[area] for area in sorted(by_area, reverse=True)]
-    fitting = ((*block, depth) for depth in depths for block in blocks if estimate(*block, depth) < l1_bytes)
-    return next(fitting, (1, 1, 1))
+    if deepest:
+        tried = [(*block, depth) for depth in depths for block in blocks]
+    else:
+        tried = [(*block, depth) for block in blocks for depth in depths]
+    return next((block for block in tried if estimate(*block) < l1_bytes), (1, 1, 1))
 
 
 def subblock_of(height: int, width: int, *, wide: bool, whole_rows: bool = False) -> tuple[int, int]:

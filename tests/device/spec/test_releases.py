@@ -16,14 +16,15 @@ def test_a_release_gives_what_differs_from_the_one_that_it_extends():
     assert release_names() == ("0.81.1", "a8c5af0f", "2025", "2025-02", "2025-12")
     releases = {name: release_of(name) for name in release_names()}
     rules = {
-        name: (of.whole_partials, of.bounces_all_sticks, of.one_axis, of.halo_by_task) for name, of in releases.items()
+        name: (of.whole_partials, of.bounces_all_sticks, of.one_axis, of.deepest_blocks, of.halo_by_task)
+        for name, of in releases.items()
     }
     assert rules == {
-        "0.81.1": (False, False, False, False),
-        "a8c5af0f": (True, False, False, False),
-        "2025": (True, True, True, False),
-        "2025-02": (True, True, True, True),
-        "2025-12": (True, True, True, False),
+        "0.81.1": (False, False, False, False, False),
+        "a8c5af0f": (True, False, False, False, False),
+        "2025": (True, True, True, True, False),
+        "2025-02": (True, True, True, True, True),
+        "2025-12": (True, True, True, True, False),
     }
     blackhole = load_spec("blackhole_p150")
     tilize = [blackhole.replace(release=name).costs_of(ComputeCosts).tilize_tile_cycles for name in release_names()]
