@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from device.cores import CoreRange, CoreRangeSet
+from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
@@ -185,7 +185,9 @@ def ragged_buffers(
     """Buffers for columns that end within tiles: a row of tiles is untilized, joined stick by stick and tilized."""
     read, (rows, written) = sum(tensor.matrix[1] // TILE for tensor in inputs), (side // TILE for side in result.matrix)
     used, _ = spread_evenly(rows, spec.grid.cores if within is None else within.num_cores())
-    chosen = page_cores(used, spec.grid, within=within)
+    chosen = first_cores(used, spec.grid.cols, spec.grid.rows, row_wise=False)
+    if within is not None:
+        chosen = page_cores(used, spec.grid, within=within)
     cores = CoreRangeSet([CoreRange(core, core) for core in chosen.cores(row_major=False)])
     sizes = {"tiles": BUFFERING * read, "sticks": read, "joined": written, "result": BUFFERING * written}
     return tuple(tile_buffer(name, tiles, result.data_format, cores) for name, tiles in sizes.items())
