@@ -143,9 +143,8 @@ class TensorSpec:
     def shards(self) -> ShardSpec:
         """The shards of a tensor that lies in some; raises DeviceError where a user's memory config gives none."""
         shards = self.memory_config.shard_spec
-        if shards is None and self.memory_config.is_sharded():
-            raise DeviceError(no_shards(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR))
         if shards is None:
+            require_shards(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR)
             raise AssertionError("an interleaved tensor has no shards")
         return shards
 
@@ -214,6 +213,12 @@ def no_shards(place: MemoryConfig, *, in_rows: bool) -> str:
     rows = "MemoryConfig must have Shard Spec specified for sharded memory layout"
     first = rows if in_rows else "bad optional access"
     return f"{first}\nmemory_config: {place.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
+
+
+def require_shards(place: MemoryConfig, *, in_rows: bool) -> None:
+    """Raises DeviceError for a sharded place without shards."""
+    if place.is_sharded() and place.shard_spec is None:
+        raise DeviceError(no_shards(place, in_rows=in_rows))
 
 
 def aligned_page_bytes(page_bytes: int, buffer_type: BufferType, spec: DeviceSpec) -> int:

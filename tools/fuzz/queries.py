@@ -122,7 +122,7 @@ class Scene:
     def result(self, text: str, results: Sequence[str]) -> layouts.TensorSpec | None:
         """The first result of a call; None for a refused one."""
         names = dict(self.state.names)
-        with suppress(Exception):  # the query reports errors
+        with suppress(TTSimError):
             unplaced(lambda: exec(text, names))
             spec: layouts.TensorSpec = names[results[0]].spec
             return spec

@@ -69,9 +69,9 @@ def choose_config(
         return call.program
     shards = call.first.memory_config.shard_spec
     if shards is not None:
-        return _of_shards(call, problem, shards, grid, l1_bytes)
+        return _of_shards(call, problem, shards, grid, l1_bytes, release)
     if call.core_grid is not None:
-        return _of_grid(call, problem, grid, l1_bytes)
+        return _of_grid(call, problem, grid, l1_bytes, release)
     config = _interleaved(call, problem, grid, l1_bytes, release)
     return config if call.line is None else _of_line(call, problem, config, call.line)
 
@@ -118,7 +118,7 @@ def _usable(core_grid: GridSpec, grid: GridSpec) -> GridSpec:
 
 
 def _interleaved(
-    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release | None = None
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release
 ) -> MatmulConfig:
     places = (call.first.memory_config, call.second.memory_config, call.memory_config)
     config = interleaved_config(
@@ -140,11 +140,13 @@ def _fused_rows(problem: MatmulProblem) -> int:
     return problem.m_tiles * (problem.batches if problem.first_batched else 1)
 
 
-def _of_grid(call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int) -> MatmulConfig:
+def _of_grid(
+    call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release
+) -> MatmulConfig:
     """The program for all cores of a grid that the caller gives, or of the device."""
     cores = grid if call.core_grid is None else _usable(call.core_grid, grid)
     if problem.second_batched:
-        return _batched_of_grid(call, problem, cores, grid, l1_bytes)
+        return _batched_of_grid(call, problem, cores, grid, l1_bytes, release)
     place = call.first.memory_config
     rows, columns = _fused_rows(problem), problem.n_tiles
     short, long = sorted((rows, columns))
@@ -197,7 +199,7 @@ def _one_axis(call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, l1
 
 
 def _batched_of_grid(
-    call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, grid: GridSpec, l1_bytes: int
+    call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, grid: GridSpec, l1_bytes: int, release: Release
 ) -> MatmulConfig:
     """The program of pairs of matrices for the cores of a grid."""
     if call.activation is not None:
@@ -222,7 +224,7 @@ def _batched_of_grid(
             )
         per_core = problem.m_tiles, second.shard_spec.shape[1] // TILE
     elif output_block(problem, *per_core, [1], l1_bytes)[:2] != per_core:
-        config = _interleaved(call, problem, cores, l1_bytes)
+        config = _interleaved(call, problem, cores, l1_bytes, release)
         return replace(config, grid=grid) if config.program is MatmulProgram.SINGLE_TILES else config
     subblock_w, subblock_h = subblock_of(per_core[1], per_core[0], wide=problem.fp32_dest)
     return _reuse(cores, problem, depth, per_core, (subblock_h, subblock_w))
@@ -239,7 +241,7 @@ def _reuse(
 
 
 def _of_shards(
-    call: MatmulArguments, problem: MatmulProblem, shards: ShardSpec, grid: GridSpec, l1_bytes: int
+    call: MatmulArguments, problem: MatmulProblem, shards: ShardSpec, grid: GridSpec, l1_bytes: int, release: Release
 ) -> MatmulConfig:
     """The program for the cores of a sharded first operand."""
     layout, box = call.first.memory_config.memory_layout, shards.grid.bounding_box()
@@ -258,7 +260,8 @@ def _of_shards(
             per_core = _fused_rows(problem), div_up(problem.n_tiles, shards.num_cores())
             depth = gcd(wide, problem.k_tiles)
     else:
-        return _of_grid(replace(call, activation=None), problem, grid if layout is BLOCK else cores, l1_bytes)
+        usable = grid if layout is BLOCK else cores
+        return _of_grid(replace(call, activation=None), problem, usable, l1_bytes, release)
     height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     whole_rows = call.memory_config.is_sharded()
     if whole_rows and width != per_core[1]:

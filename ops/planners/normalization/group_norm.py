@@ -159,11 +159,8 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
-    if (
-        call.source.data_format.is_block and call.written_layout is Layout.ROW_MAJOR
-    ):  # the library makes the result first
-        TensorSpec(call.source.shape, call.source.data_format, Layout.ROW_MAJOR)
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
+    TensorSpec(source.shape, source.data_format, call.written_layout)  # is made first, and refuses blocks in rows
     if interleaved and call.inplace:
         yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
     if interleaved and call.use_welford and (source.layout, call.written_layout) != (Layout.TILE, Layout.TILE):

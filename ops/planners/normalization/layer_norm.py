@@ -1,6 +1,6 @@
 """Plans of ttnn.layer_norm and ttnn.rms_norm."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -9,7 +9,7 @@ from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
-from device.plan import Plan
+from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.normalization.shards import grid_fault, program_fault
@@ -17,6 +17,12 @@ from ops.programs.buffer_shapes import in_dram, not_in_l1, page_cores, spread_ev
 from ops.programs.data_movement.conversions import cloned
 from ops.programs.normalization.layer_norm import Exchange, LayerNorm, RowBuffers, shard_buffers
 from ops.programs.normalization.layer_norm_welford import WelfordRows, reciprocals, welford_shard_buffers
+
+PROGRAM = "LayerNormDeviceOperation"
+ROWS_REFUSED = (
+    "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.\n"
+    "input_tensor: use to_layout(TILE_LAYOUT)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +36,6 @@ class NormProgram:
     inplace: bool = False
     legacy_reduction: bool = False
     use_welford: bool = False
-
-
-BY_ROWS = (
-    "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.\n"
-    "input_tensor: use to_layout(TILE_LAYOUT)"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
         output = PlanTensor("output", call.source.changed(memory_config=place))
         if faults:  # the library allocates the result before it checks the call
             op = _op(call, cores=CoreRangeSet([]), core_tiles=(0, 0))
-            return builder.run("LayerNormDeviceOperation", op, tensors, output, refused=faults[0])
+            return builder.run(PROGRAM, op, tensors, output, refused=faults[0])
         if sharded:
             return _on_shards(builder, call, program, named, output)
         return _on_rows(builder, call, program, named, output, l1_bytes)
@@ -117,7 +117,7 @@ def _require_elements(call: NormArguments) -> None:
             "LayerNorm operation not supported for 0D tensors. (rank=0)\ninput_tensor: reshape it to one axis or more"
         )
     if not call.source.shape:  # in tiles it is made of element-wise functions
-        raise DeviceError(BY_ROWS)
+        raise DeviceError(ROWS_REFUSED)
 
 
 def _require_known_choice(call: NormArguments) -> None:
@@ -172,16 +172,7 @@ def _on_rows(
             "The LayerNorm large-tensor path does not support row-major gamma/beta; pass gamma/beta in TILE layout\n"
             "weight, bias: use to_layout(TILE_LAYOUT)"
         )
-    return builder.run(
-        "LayerNormDeviceOperation",
-        op,
-        list(named.values()),
-        output,
-        () if refused is not None else buffers,
-        dataflow=True,
-        key=_key(call, output),
-        refused=refused,
-    )
+    return _run(builder, call, op, list(named.values()), output, buffers, refused)
 
 
 def _by_welford(
@@ -199,16 +190,7 @@ def _by_welford(
         buffers = welford.by_tiles(l1_bytes)
         if table is not None:
             buffers = (*buffers, reciprocals(table, op, builder.device_spec))
-    return builder.run(
-        "LayerNormDeviceOperation",
-        op,
-        list(named.values()),
-        output,
-        () if refused is not None else buffers,
-        dataflow=True,
-        key=_key(call, output),
-        refused=refused,
-    )
+    return _run(builder, call, op, list(named.values()), output, buffers, refused)
 
 
 def _table_fault(table: PlanTensor | None) -> str | None:
@@ -237,7 +219,6 @@ def _on_shards(
         tensors = [*tensors, output]
     views = (named["input"], named.get("residual"))
     buffers = (welford_shard_buffers if welford else shard_buffers)(op, views, output, exchange)
-    key = _key(call, output)
     refused = _program_fault(call, program, exchange)
     if welford:
         table = named.get("reciprocals")
@@ -245,14 +226,27 @@ def _on_shards(
         buffers = buffers if table is None else (*buffers, reciprocals(table, op, builder.device_spec))
     if refused is None and in_dram(call.source):
         refused = f"{not_in_l1('in0', 'input')}\ninput_tensor: move its shards to L1"
+    return _run(builder, call, op, tensors, output, buffers, refused)
+
+
+def _run(
+    builder: PlanBuilder,
+    call: NormArguments,
+    op: LayerNorm,
+    reads: Sequence[PlanTensor],
+    output: PlanTensor,
+    buffers: tuple[CircularBuffer, ...],
+    refused: str | None,
+) -> PlanTensor:
+    """The program, which writes into the last of the tensors that it reads if that is the output."""
     return builder.run(
-        "LayerNormDeviceOperation",
+        PROGRAM,
         op,
-        tensors,
-        None if program.inplace else output,
-        buffers,
+        reads,
+        None if output in reads else output,
+        () if refused is not None else buffers,
         dataflow=True,
-        key=key,
+        key=_key(call, output),
         refused=refused,
     )
 
@@ -335,7 +329,7 @@ def _tensor_faults(call: NormArguments) -> Iterator[str]:
     """What is wrong with the tensors, in the real library's order."""
     source, residual = call.source, call.residual
     if call.rms and source.layout is Layout.ROW_MAJOR:
-        yield BY_ROWS
+        yield ROWS_REFUSED
     if source.layout is Layout.ROW_MAJOR and source.memory_config.is_sharded():
         yield (
             "Input tensor must have TILE layout (ROW_MAJOR is only supported for non-sharded tensors), got: "

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec, no_shards
+from device.memory.layouts import TensorSpec, require_shards
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
     TILE,
@@ -174,8 +174,7 @@ class _Pad:
         old, spec = source.spec, self.builder.device_spec
         if (refused := blocks_in_dram(old.memory_config)) is not None:
             raise DeviceError(refused)
-        if where.is_sharded() and where.shard_spec is None:
-            raise DeviceError(no_shards(where, in_rows=old.layout is Layout.ROW_MAJOR))
+        require_shards(where, in_rows=old.layout is Layout.ROW_MAJOR)
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
         if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
             raise DeviceError(
@@ -223,8 +222,8 @@ class _Pad:
             builder.free_own(full, keep=[source])
         else:
             result = PlanTensor(full.name, TensorSpec(shape, data_format, Layout.TILE, spec.memory_config))
-        if where.is_sharded() and where.shard_spec is None and spec.memory_config.is_sharded():
-            raise DeviceError(no_shards(where, in_rows=False))
+        if spec.memory_config.is_sharded():
+            require_shards(where, in_rows=False)
         if result.spec.memory_config.is_sharded() is where.is_sharded() or without_spec(result.spec, where) is not None:
             return result
         moved = placed(builder, result, where, f"{name}.moved")

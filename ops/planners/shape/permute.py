@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec, no_shards
+from device.memory.layouts import TensorSpec, require_shards
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, round_up
 from device.plan import CircularBuffer, Operation, Plan
@@ -196,8 +196,8 @@ def transposed_by(
     read = typecast_by(builder, four, BFLOAT16, f"{name}.bfloat16") if converts else four
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
-        if place is not None and place.is_sharded() and place.shard_spec is None:
-            raise DeviceError(no_shards(place, in_rows=source_spec.layout is Layout.ROW_MAJOR))
+        if place is not None:
+            require_shards(place, in_rows=source_spec.layout is Layout.ROW_MAJOR)
         turned = read if place is None or place == source_spec.memory_config else cloned(builder, read, place, last)
         if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(
