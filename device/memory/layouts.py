@@ -144,7 +144,7 @@ class TensorSpec:
         """The shards of a tensor that lies in some; raises DeviceError where a user's memory config gives none."""
         shards = self.memory_config.shard_spec
         if shards is None:
-            require_shards(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR)
+            require_shard_spec(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR)
             raise AssertionError("an interleaved tensor has no shards")
         return shards
 
@@ -215,7 +215,7 @@ def no_shards(place: MemoryConfig, *, in_rows: bool) -> str:
     return f"{first}\nmemory_config: {place.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
 
 
-def require_shards(place: MemoryConfig, *, in_rows: bool) -> None:
+def require_shard_spec(place: MemoryConfig, *, in_rows: bool) -> None:
     """Raises DeviceError for a sharded place without shards."""
     if place.is_sharded() and place.shard_spec is None:
         raise DeviceError(no_shards(place, in_rows=in_rows))

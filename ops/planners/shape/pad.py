@@ -7,7 +7,7 @@ from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec, require_shards
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
     TILE,
@@ -174,7 +174,7 @@ class _Pad:
         old, spec = source.spec, self.builder.device_spec
         if (refused := blocks_in_dram(old.memory_config)) is not None:
             raise DeviceError(refused)
-        require_shards(where, in_rows=old.layout is Layout.ROW_MAJOR)
+        require_shard_spec(where, in_rows=old.layout is Layout.ROW_MAJOR)
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
         if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
             raise DeviceError(
@@ -223,7 +223,7 @@ class _Pad:
         else:
             result = PlanTensor(full.name, TensorSpec(shape, data_format, Layout.TILE, spec.memory_config))
         if spec.memory_config.is_sharded():
-            require_shards(where, in_rows=False)
+            require_shard_spec(where, in_rows=False)
         if result.spec.memory_config.is_sharded() is where.is_sharded() or without_spec(result.spec, where) is not None:
             return result
         moved = placed(builder, result, where, f"{name}.moved")

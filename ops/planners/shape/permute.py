@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec, require_shards
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, round_up
 from device.plan import CircularBuffer, Operation, Plan
@@ -197,7 +197,7 @@ def transposed_by(
     last = f"{name}.turned" if converts else name
     if first == second or read.spec.padded_shape[first] == read.spec.padded_shape[second] == 1:
         if place is not None:
-            require_shards(place, in_rows=source_spec.layout is Layout.ROW_MAJOR)
+            require_shard_spec(place, in_rows=source_spec.layout is Layout.ROW_MAJOR)
         turned = read if place is None or place == source_spec.memory_config else cloned(builder, read, place, last)
         if rank == 1 and source_spec.layout is Layout.TILE:
             raise DeviceError(

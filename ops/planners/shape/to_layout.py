@@ -4,7 +4,7 @@ from functools import partial
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec, require_shards
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Plan
@@ -38,7 +38,7 @@ def plan_to_layout(
             f"dtype: leave {target_format} out, and typecast before"
         )
     if untilizes and place is not None:
-        require_shards(place, in_rows=False)
+        require_shard_spec(place, in_rows=False)
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
         TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
         check_rows(source, spec)

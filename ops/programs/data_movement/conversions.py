@@ -11,7 +11,7 @@ from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, require_shards
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.spec.device_spec import DeviceSpec
@@ -91,7 +91,7 @@ def cloned(
 ) -> PlanTensor:
     """A copy of a tensor, page by page, in another memory, with the same shards, or in another format of tiles."""
     current, refused = source.spec.memory_config, ""
-    require_shards(place, in_rows=source.spec.layout is Layout.ROW_MAJOR)
+    require_shard_spec(place, in_rows=source.spec.layout is Layout.ROW_MAJOR)
     if data_format not in (None, source.spec.data_format) and source.spec.layout is not Layout.TILE:
         if data_format is not None and data_format.is_block:
             raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
@@ -437,7 +437,7 @@ def typecast_by(
         )
     where = source.memory_config if place is None else place
     if into is None:
-        require_shards(where, in_rows=source.layout is Layout.ROW_MAJOR)
+        require_shard_spec(where, in_rows=source.layout is Layout.ROW_MAJOR)
     result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     where = result.spec.memory_config
     if source.memory_config.memory_layout is not where.memory_layout:
