@@ -91,7 +91,7 @@ def fill(device, sizes):
 def made(call, device):
     """The plan of a call, and its input on the device; calls that are refused are no examples."""
     try:
-        check_arguments(call)
+        check_arguments(call, device.spec)
         check_possible(call)
         check_slices(call)
         check_strict(call)

@@ -48,7 +48,7 @@ class Preparation(Windows2d):
         place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
         own["slices"] = getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")
         call = self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
-        call = checked_preparation(call, role, device.spec, function=self._name)
+        call = checked_preparation(call, role, device.spec, function=self._name, strict=device.strict)
         before = plan_rows(call, role, device.spec)
         plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device))
         with device.function(f"ttnn.{self._name}"):

@@ -33,17 +33,27 @@ IMAGE_AXES: Final = 4
 POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in 32 bits
 
 
-def check_arguments(call: ConvCall) -> None:
+def check_arguments(call: ConvCall, spec: DeviceSpec) -> None:
     """Refuses a call that the real library refuses."""
     if call.rules.transposed:
         config = call.slice_config
-        searches = config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices
-        refuse_first(call, SEARCH_CHECKS if searches else ())
+        if config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices:
+            check_search(call, spec)
         refuse_first(call, (*INPUT_CHECKS, stride_given, weight_rank, placing, input_rank))
         return
     refuse_first(call, (_folded_override, stride_given, _folded))
     if not call.folds:
         check_folded(call)
+
+
+def check_search(call: ConvCall, spec: DeviceSpec) -> None:
+    """Refuses a transposed convolution that the real library refuses while it searches for a number of slices.
+
+    The library estimates the whole image first, and asks for the format of the weights in the course of that.
+    """
+    refuse_first(call, (stride_given, _given_layout, _searching))
+    if slicing.estimates(call, spec):
+        refuse_first(call, (_search_format,))
 
 
 def check_folded(call: ConvCall) -> None:
@@ -124,6 +134,13 @@ def rows_in_dram(call: ConvCall) -> Iterator[str]:
     """Rows of a block float of a call that takes the DRAM path."""
     if call.conv_config.output_layout is not Layout.TILE and call.output_format == BFLOAT8_B:
         yield f"Conv output can't be in Row Major if output dtype is BFloat8_B.{TILES_HINT}"
+
+
+def _rows_of_the_image(call: ConvCall) -> Iterator[str]:
+    """Rows of any other block float, which no image of the output in DRAM has."""
+    in_rows = call.conv_config.output_layout is not Layout.TILE and call.output_format.is_block
+    if in_rows and not call.in_one_piece and not _may_skip_dram(call):
+        yield ROWS_OF_BLOCKS
 
 
 def rows_refusal(data_format: DataFormat) -> str | None:
@@ -481,6 +498,4 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
         )
 
 
-INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume)
-# Checks before the search for a number of slices
-SEARCH_CHECKS: Final[tuple[Check, ...]] = (stride_given, _given_layout, _searching, _search_format)
+INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume, _rows_of_the_image)

@@ -24,6 +24,7 @@ from ops.planners.conv.operands import (
     output_spec,
     partition_call,
     read_layout,
+    rows_of_weights,
     size_refusal,
     sticks_bytes,
     upload_weights,
@@ -206,7 +207,9 @@ def _conv_refusals(
     layout, problem, options = partitioned.layout, partitioned.problem, partitioned.options
     shards, config = partitioned.input_memory.shard_spec, layout.config
     width, rows = None if shards is None else shards.shape[1], weight.spec.padded_shape[-2]
-    yield rows_refusal(problem.out_format) if options.untilize_out else None
+    yield rows_of_weights(partitioned.call)
+    if options.untilize_out:
+        yield ROWS_OF_BLOCKS if problem.out_format.is_block else rows_refusal(problem.out_format)
     if width is not None and config.scheme is not WIDTH and width * config.channel_cores < problem.in_channels:
         yield (
             f"Incorrect padding of input channels!\ninput_tensor: its shards hold {width} channels on "
@@ -246,8 +249,8 @@ def _conv(
     refused = next(filter(None, refusals), None)
     buffers = conv2d.ConvBuffers.of(layout, halo_bytes=sticks_bytes(halo, problem), reader_indices_bytes=words)
     op, reads = micro_op(partitioned.call, layout, buffers), [halo, weight, *bias]
-    if options.untilize_out and problem.out_format.is_block:
-        builder.run(CONV2D, op, reads, refused=ROWS_OF_BLOCKS)
+    if options.untilize_out and problem.out_format.is_block:  # there is no such output
+        builder.run(CONV2D, op, reads, refused=refused)
         return halo
     output = PlanTensor(f"{partitioned.prefix}output", output_spec(partitioned))
     requests = conv2d.buffer_requests(buffers)

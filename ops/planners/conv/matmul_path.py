@@ -29,7 +29,7 @@ from device.spec.parts import GridSpec
 from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
-from ops.planners.conv.operands import PartitionedConv, operands, redistributed, upload_weights
+from ops.planners.conv.operands import PartitionedConv, operands, redistributed, rows_of_weights, upload_weights
 from ops.planners.grid_rules import conv_rules, matmul_rules, name_rules
 from ops.planners.matmul.plan import run_matmul
 from ops.programs.conv2d.block_costs import useful_flops
@@ -56,6 +56,8 @@ def matmul_refusals(
 ) -> Iterator[str]:
     """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours."""
     problem = op.problem
+    if (text := rows_of_weights(partitioned.call)) is not None:
+        yield text
     for name, letter, data_format in (
         ("input_tensor", "A", problem.in_format),
         ("weight_tensor", "B", weights.data_format),

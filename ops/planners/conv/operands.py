@@ -182,9 +182,9 @@ def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> Weights
             return read
         channels = read.in_channels // prod(folding.stride)
         return _made_of(partitioned, read, channels, read.out_channels, folding.kernel)
-    if call.groups != 1 or not call.weight.on_host:
+    if not call.weight.on_host or raw[0] % call.groups:
         return read
-    first, second, rows, columns = raw
+    first, second, rows, columns = raw[0], raw[1] * call.groups, *raw[2:]
     ins, outs = (first, second) if call.rules.transposed else (second, first)
     if (ins, outs, rows, columns) == (read.in_channels, read.out_channels, *read.kernel):
         return read
@@ -203,6 +203,7 @@ def _made_of(
         matmul=partitioned.call.is_matmul,
         shard_width=None if shards is None else shards.shape[1],
     )
+    out_cores = partitioned.layout.out_config.channel_cores if partitioned.sharded else 1
     layout = replace(
         read,
         in_channels=in_channels,
@@ -211,9 +212,7 @@ def _made_of(
         folded=(1, 1),
         raw_kernel=None,
         padded_in_channels=round_up(in_channels, alignment * read.channel_shards),
-        padded_out_channels=round_up(
-            out_channels, partitioned.layout.shards.out_width if partitioned.sharded else read.padded_out_channels
-        ),
+        padded_out_channels=round_up(out_channels, out_cores * TILE),
         whole_blocks=True,
     )
     inner = layout.shard_channels * layout.kernel[1] * (layout.kernel[0] if layout.full_inner_dim else 1)
@@ -286,11 +285,6 @@ def weight_refusals(call: ConvCall) -> Iterator[str]:
     """Why weights are refused."""
     spec, wanted, transposed = call.weight.spec, call.conv_config.weights_format, call.rules.transposed
     if not call.weight.on_host:
-        if transposed and spec.layout is not Layout.TILE:
-            yield (
-                "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
-                "prepare_conv_transpose2d_weights, or pass them on the host"
-            )
         if not transposed and wanted not in (None, spec.data_format):
             yield (
                 "Host conv weights layout should be in row_major layout\n"
@@ -309,6 +303,11 @@ def weight_refusals(call: ConvCall) -> Iterator[str]:
         yield (
             "Host conv weights layout should be in row_major layout\n"
             "weight_tensor: make it with layout=ROW_MAJOR_LAYOUT; block floats come from conv_config.weights_dtype"
+        )
+    if spec.data_format.is_block and transposed and call.groups > 1:  # filled with zeros in rows first
+        yield (
+            "Only TILE layout is supported for BFLOAT8_B dtype!\n"
+            "weight_tensor: weights of groups must be bfloat16 or float32; conv_config.weights_dtype converts them"
         )
     if spec.data_format not in HOST_WEIGHT_FORMATS:
         yield (
@@ -381,6 +380,17 @@ def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
 
 
 WAY_OUT = "prepare the weights for this call, or pass them on the host"
+
+
+def rows_of_weights(call: ConvCall) -> str | None:
+    """Why no program of a transposed convolution reads weights that lie on the device as they were made."""
+    weight = call.weight
+    if weight.on_host or weight.name or not call.rules.transposed or weight.spec.layout is Layout.TILE:
+        return None
+    return (
+        "Weights should be in TILE layout.\nweight_tensor: weights on the device must be prepared; use "
+        "prepare_conv_transpose2d_weights, or pass them on the host"
+    )
 
 
 def size_refusal(layout: partition.ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:

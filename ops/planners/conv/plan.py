@@ -39,7 +39,7 @@ def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes:
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. Raises ArgumentError for
     the first failed check, or OutOfMemoryError if a tensor is larger than DRAM.
     """
-    checks.check_arguments(call)
+    checks.check_arguments(call, spec)
     checks.check_possible(call, free_l1_bytes)
     checks.check_sizes(call, spec)
     if call.rules.transposed:

@@ -21,17 +21,20 @@ from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_a
 from ops.window import NoWindowError
 
 
-def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str) -> ConvCall:
-    """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors."""
+def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str, strict: bool) -> ConvCall:
+    """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors.
+
+    ``strict`` refuses weights for a transposed convolution that the real library gets wrong.
+    """
     if not call.rules.transposed:
         refuse_first(call, (checks.stride_given,), function)
     if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid
         call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))
     if call.rules.transposed:
-        refuse_first(call, transposed_checks(call, role))
+        check_transposed(call, role, device_spec)
         refuse_first(call, (checks.stride_given,), function)
         checks.check_possible(call)
-        refuse_first(call, (checks.groups_given, raw_weight), function)
+        refuse_first(call, (checks.groups_given, *((raw_weight,) if strict else ())), function)
         checks.check_sizes(call, device_spec)
     else:
         config, place = call.conv_config, call.input.spec.memory_config
@@ -57,17 +60,20 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     return call
 
 
-def transposed_checks(call: ConvCall, role: str) -> tuple[Check, ...]:
+def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None:
     """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
-        return (_bias_format, _bias_place, checks.placing, operands.bias_refusals)
-    config = call.slice_config
-    searches = not call.takes_l1_path if config is None else not config.num_slices  # for L1_FULL, too
+        refuse_first(call, (_bias_format, _bias_place, checks.placing, operands.bias_refusals))
+        return
+    refuse_first(call, (operands.weight_refusals,))
+    config, in_one_piece = call.slice_config, call.takes_l1_path
+    if not in_one_piece if config is None else not config.num_slices:  # for L1_FULL, too
+        checks.check_search(call, device_spec)
     sharded = call.input.spec.memory_config.is_sharded()
-    kept: tuple[Check, ...] = (_missing_shard_layout,) if call.takes_l1_path and sharded else ()
-    cut: tuple[Check, ...] = () if call.takes_l1_path else (_missing_shard_layout,)
-    own = (operands.weight_refusals, _slice_count, *kept, checks.output_override, *cut)
-    return (*(checks.SEARCH_CHECKS if searches else ()), *own, checks.block_height, checks.block_width, checks.placing)
+    kept: tuple[Check, ...] = (_missing_shard_layout,) if in_one_piece and sharded else ()
+    cut: tuple[Check, ...] = () if in_one_piece else (_missing_shard_layout,)
+    refuse_first(call, (_slice_count, *kept, checks.output_override, *cut))
+    refuse_first(call, (checks.block_height, checks.block_width, checks.placing))
 
 
 def _bias_format(call: ConvCall) -> Iterator[str]:

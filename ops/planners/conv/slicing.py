@@ -5,6 +5,7 @@ slices is given, or the smallest number whose slices all fit L1 as the real libr
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -363,6 +364,19 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         "conv_config: a smaller act_block_h_override, weights_dtype=bfloat8_b, no double buffering or another "
         "shard_layout take less; other live L1 tensors may be released first"
     )
+
+
+def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
+    """Whether the search for a number of slices estimates any: of images without outputs along the axis there is none.
+
+    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice.
+    """
+    whole = SliceConfig(slice_type=_kinds(call)[0], num_slices=1)
+    with suppress(NoWindowError):
+        for part in output_slices(call, whole):
+            if not part.is_empty:
+                slice_l1_bytes(call, part.at_origin, device_spec, slices=1)
+    return call.output_lengths()[whole.slice_type is SliceType.DRAM_WIDTH] != 0
 
 
 def require_outputs(call: ConvCall, refusal: str | None, free_l1_bytes: int | None) -> None:

@@ -11,7 +11,7 @@ from device.numbers.formats import Integers, div_up, round_up
 from device.plan import Allocate, Operation, Plan
 from ops.planners.conv.arguments import Check, ConvCall, refuse_first
 from ops.planners.conv.checks import FOLDING_WAY_OUT, dilation_given, groups_given
-from ops.planners.conv.operands import operand_refusals
+from ops.planners.conv.operands import operand_refusals, rows_of_weights
 from ops.planners.conv.slicing import output_slices, slices_name, way_out
 from ops.programs.conv2d.op import Conv2dOp
 from ops.programs.conv2d.partition import BLOCK, HEIGHT, WIDTH
@@ -119,7 +119,7 @@ def _formats(call: ConvCall) -> Iterator[str]:
 
 def _refused_later(call: ConvCall) -> bool:
     """Whether weights or bias are refused, in the real library's words, once they are to be prepared."""
-    return next(operand_refusals(call), None) is not None
+    return next(operand_refusals(call), rows_of_weights(call)) is not None
 
 
 def raw_weight(call: ConvCall) -> Iterator[str]:

@@ -9,9 +9,9 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import SliceType, refuse_first
+from ops.planners.conv.arguments import SliceType
 from ops.planners.conv.operands import size_refusal
-from ops.planners.conv.preparation import partition_preparation, plan_preparation, plan_rows, transposed_checks
+from ops.planners.conv.preparation import check_transposed, partition_preparation, plan_preparation, plan_rows
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, box
@@ -157,7 +157,7 @@ ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
 def test_what_is_refused_of_a_preparation(role, changes, text):
     result = plain_call(**changes)
     if not text:
-        refuse_first(result, transposed_checks(result, role))
+        check_transposed(result, role, SPEC)
         return
     with pytest.raises(ArgumentError, match=f"^{text}"):
-        refuse_first(result, transposed_checks(result, role))
+        check_transposed(result, role, SPEC)

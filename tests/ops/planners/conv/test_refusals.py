@@ -19,11 +19,11 @@ from device.memory.memory_config import (
     ShardOrientation,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT8, UINT16, UINT32
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, INT32, UINT8, UINT16, UINT32
 from device.plan import Operation, Refuse
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, SliceType
-from ops.planners.conv.checks import check_arguments, check_possible, view_refusal
+from ops.planners.conv.checks import ROWS_OF_BLOCKS, check_arguments, check_possible, view_refusal
 from ops.planners.conv.operands import operand_refusals
 from ops.planners.conv.plan import check_call, plan_convolution
 from ops.planners.conv.strict import check_strict, plan_fault
@@ -89,6 +89,7 @@ NO_TRANSPOSED_TYPE = "Unsupported data type for transform_weights_for_conv_trans
 PREPARED = {"weight": tensor(1, 1, 288, 64, layout=TILES)}
 GRID = {"override_sharding_config": True}
 OUTPUT = {"override_output_sharding_config": True}
+LARGE_BLOCK = "Conv2d output block size 5 exceeds the per-core output size 1"
 RANK = "ShapeBase[] index out of range. {0} not in [-4, {0})".format
 
 # Refused as the real library does: its first line, then ours with argument, value and way out.
@@ -141,6 +142,11 @@ REAL = [
     (call(input=BY_COLUMNS, slice_config=cut(0, ACROSS), act_block_h_override=17), BAD_HEIGHT),
     (call(input=BY_COLUMNS, slice_config=cut(2, ACROSS), weights_format=BFLOAT16),
      "Conv DRAM expects the input tensor to be in DRAM."),
+    (sized_call((2, 2), (32, 512), (2, 2), slice_config=cut(0, ACROSS), act_block_h_override=160), LARGE_BLOCK),
+    # Of an image without columns no slice is estimated.
+    (call(slice_config=cut(0, ACROSS), padding=(1, 1, 9, 8), output_padding=(0, 0)),
+     "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing"),
+    (call(out_format=BFLOAT4_B, output_layout=ROWS, slice_config=cut(2), **OUTPUT), ROWS_OF_BLOCKS.splitlines()[0]),
     # A scheme that is chosen is estimated before its cores are looked at; one that is given is not.
     (call(slice_config=L1_FULL, act_block_h_override=17, act_block_w_div=0, **GRID, **OUTPUT), BAD_HEIGHT),
     (call(slice_config=L1_FULL, act_block_w_div=0, **GRID, **OUTPUT), NO_OUTPUT_GRID),
@@ -173,7 +179,8 @@ REAL = [
     # Weights and bias, once they are to be prepared
     (call(weight=operand(32, 32, 3, 3, data_format=INT32)), NO_TRANSPOSED_TYPE),
     (call(weight=operand(32, 32, 3, 3, data_format=BFLOAT8_B, layout=TILES)), NO_TRANSPOSED_TYPE),
-    (call(weight=tensor(32, 32, 3, 3)), "Weights should be in TILE layout."),
+    (call(weight=operand(32, 16, 3, 3, data_format=BFLOAT8_B, layout=TILES), groups=2),
+     "Only TILE layout is supported for BFLOAT8_B dtype!"),
     (call(weight=tensor(1, 1, 288, 32, layout=TILES), bias=operand(1, 1, 1, 32)),
      "Device Operations expect device tensors as inputs"),
     (call(bias=operand(1, 1, 1, 16)), "Bias must have the same length as output channels"),
@@ -280,9 +287,26 @@ def test_what_the_real_library_crashes_on_or_gets_wrong(made, line):
     assert first_refusal(made).startswith(line)
 
 
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        # the sizes of a weight count, not those of the call
+        ({"weight": operand(32, 32, 3, 3), "groups": 2, "shard_layout": HEIGHT},
+         "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
+        ({"weight": operand(32, 16, 3, 3), "groups": 2, "shard_layout": HEIGHT}, ""),
+        ({"out_channels": 129, "weight": operand(32, 128, 3, 3), "shard_layout": HEIGHT}, "Invalid weight shape."),
+        ({"out_channels": 129, "weight": operand(32, 128, 3, 3), "shard_layout": BLOCK}, ""),  # on five cores
+        ({"weight": operand(32, 32, 3, 3, layout=TILES), "shard_layout": HEIGHT}, "Block height 96 must be >= inner"),
+    ],
+)  # fmt: skip
+def test_weights_of_other_sizes_than_the_call_says(changes, line):
+    text = first_refusal(call(**changes), strict=False).removeprefix("Conv2dDeviceOperation: ")
+    assert text.startswith(line) if line else not text
+
+
 @pytest.mark.parametrize("made", ACCEPTED)
 def test_what_the_real_library_accepts(made):
-    check_arguments(made)
+    check_arguments(made, SPEC)
     assert next(operand_refusals(made), None) is None
 
 
@@ -455,8 +479,9 @@ LATE = [
     # Weights are laid out by their own shape.
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(32, 40, 2, 2)),
      f"{CONV}num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
+    (call(weight=tensor(32, 32, 3, 3), output_layout=ROWS), f"{CONV}Weights should be in TILE layout."),
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(65, 32, 2, 2)), "Block height 64 must be >= inner dimension 192"),
-    (small(64, BLOCK, (0, 0, 1, 1), **weights(32, 20, 2, 2)),
+    (small(64, HEIGHT, (0, 0, 3, 1), **weights(64, 20, 2, 2)),
      f"{CONV}Invalid weight shape. Incorrect weight tensor."),
     # One slice is found to do, so that the input of three axes is sharded; too many slices are so in any case.
     (sized_call((8, 8), (32, 32), (2, 2), slice_config=cut(), weights_format=BFLOAT16, input=tensor(1, 64, 32)),
@@ -506,6 +531,6 @@ def test_weights_and_bias_are_laid_out_by_their_own_shapes():
 
     (wider,) = prepared(small(32, HEIGHT, (0, 0, 3, 1), **weights(32, 40, 2, 2)))
     (narrower,) = prepared(small(64, BLOCK, (0, 0, 1, 1), **weights(32, 20, 2, 2)))
-    assert (wider.padded_shape, narrower.padded_shape[-1]) == ((1, 1, 128, 64), 32)
+    assert (wider.padded_shape, narrower.padded_shape[-1]) == ((1, 1, 128, 64), 64)
     biased = prepared(small(32, HEIGHT, (0, 0, 3, 1), **weights(32, 8, 2, 2), bias=operand(1, 1, 1, 32)))
     assert [tensor.shape[-1] for tensor in biased] == [8, 32]
