@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
@@ -13,7 +14,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.one_axis import OneAxisArguments
 from ops.planners.shape.to_layout import in_other_layout
-from ops.programs.buffer_shapes import page_cores
+from ops.programs.buffer_shapes import page_cores, require_cores
 from ops.programs.data_movement.conversions import tilized_by
 from ops.programs.reduction.argmax import (
     ArgMax,
@@ -28,6 +29,7 @@ from ops.programs.reduction.argmax import (
 
 TILE_FORMATS = (BFLOAT16, FLOAT32)
 ROW_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)
+MOST_RANGES = 2  # of cores that share rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,8 @@ class ArgMaxArguments(OneAxisArguments):
     """A call."""
 
     target: TensorSpec | None = None  # The caller's tensor "target" that the places are written into, if there is one
+    cores: CoreRangeSet | None = None  # That share rows or images; None for all
+    both: bool | None = None  # Both data movement processors of a core read rows; None where rows share a page
 
     def beyond(self, rank: int) -> str:
         """As in `OneAxisArguments`."""
@@ -71,21 +75,27 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
     if not shape and place.is_sharded():
         raise DeviceError("Shard shape must be 1D for 1D tensor!\nargmax: use interleaved memory, or keepdim=True")
     rows = TensorSpec(shape, UINT32, Layout.ROW_MAJOR, place, None if shape else (1,))
-    for text in (*_refusals(source, call), *_target_refusals(call.target, shape)):
+    outputs = shape[-1] if shape and axis is not None else 1
+    for text in (
+        *_refusals(source, call),
+        *_target_refusals(call.target, shape),
+        *_axis_refusals(source, call),
+        *_share_refusals(call, outputs, spec, by_rows=by_rows),
+    ):
         raise DeviceError(text)
 
     def write(builder: PlanBuilder, tensor: PlanTensor, *target: PlanTensor) -> PlanTensor:
         if by_rows:
-            outputs = shape[-1] if shape and axis is not None else 1
-            cores = sharing_cores(row_shares(source, outputs, spec))
-            op = ArgMax(program=ArgMaxProgram.ROWS, axis=axis, cores=cores)
+            both = outputs > 1 and call.both is not False
+            shares = row_shares(source, spec, both=both, within=call.cores)
+            op = ArgMax(program=ArgMaxProgram.ROWS, axis=axis, cores=sharing_cores(shares))
             made = PlanTensor("output", rows.changed(shape=kept) if outputs == 1 else rows)
-            buffers = row_buffers(source, outputs, spec)
+            buffers = row_buffers(source, outputs, shares, both=both)
             _search(builder, op, [tensor, *target], made, buffers)
             return target[0] if target else PlanTensor("output", rows)
         read, along = _tiles(builder, tensor), axis or 0
         if along < rank - 2:
-            result = _of_images(builder, read, along, kept, place)
+            result = _of_images(builder, read, along, kept, place, call.cores)
         else:
             result = _of_tiles(builder, read, along, rows, target)
         builder.free_own(read, keep=[result])
@@ -107,8 +117,7 @@ def _search(
 
 
 def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
-    rank, dim, named = len(source.shape), call.dim, f"DataType::{source.data_format.name.upper()}"
-    way_out = "argmax: typecast the tensor"
+    named, way_out = f"DataType::{source.data_format.name.upper()}", "argmax: typecast the tensor"
     for place, what in ((source.memory_config, "inputs"), (call.place, "outputs")):
         if place is not None and place.is_sharded():
             yield (
@@ -118,18 +127,47 @@ def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
     if source.layout is Layout.TILE:
         if source.data_format not in TILE_FORMATS:
             yield f"Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got {named}\n{way_out}"
-        if dim is None:
-            yield "For inputs with TILE layout, dim parameter must be specified!\nargmax: name an axis"
-        return
-    if source.data_format not in ROW_FORMATS:
+    elif source.data_format not in ROW_FORMATS:
         yield (
             "Only BFLOAT16, FLOAT32, INT32, UINT32, and UINT16 are supported for inputs with ROW_MAJOR layout, got "
             f"{named}\n{way_out}"
         )
-    if dim is not None and source.data_format not in TILE_FORMATS and dim % rank != rank - 1:
+
+
+def _axis_refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
+    """What is wrong with the axis."""
+    rank, dim = len(source.shape), call.dim
+    if source.layout is Layout.TILE:
+        if dim is None:
+            yield "For inputs with TILE layout, dim parameter must be specified!\nargmax: name an axis"
+    elif dim is not None and source.data_format not in TILE_FORMATS and dim % rank != rank - 1:
         yield (
             f"ROW_MAJOR: only argmax on the last dim is supported. Got dim={dim} (normalized={dim % rank}), expected "
-            f"{rank - 1}\n{way_out}"
+            f"{rank - 1}\nargmax: typecast the tensor"
+        )
+
+
+def _share_refusals(call: ArgMaxArguments, outputs: int, spec: DeviceSpec, *, by_rows: bool) -> Iterator[str]:
+    """What is wrong with the cores that share rows, and with their processors."""
+    way_out = "argmax: leave enable_secondary_dm out"
+    if call.both and not by_rows:
+        yield f"enable_secondary_dm applies only to ROW_MAJOR argmax over the last dim (or dim=None)\n{way_out}"
+    if by_rows and call.cores is not None:
+        count, whole = len(call.cores.ranges), page_cores(spec.grid.cores, spec.grid)
+        if count > MOST_RANGES:
+            yield (
+                f"Multicore argmax only supports up to {MOST_RANGES} core grid ranges, but got {count} ranges\n"
+                "sub_core_grids: give fewer"
+            )
+        if not whole.contains(call.cores):
+            yield (
+                f"Argmax Multicore argmax sub_core_grids {call.cores} must be contained in device compute grid {whole}"
+                "\nsub_core_grids: name cores of the device"
+            )
+    if call.both and outputs == 1:
+        yield (
+            "enable_secondary_dm needs at least two output rows; reduce_all, keepdim=True and rank < 2 leave one\n"
+            f"{way_out}"
         )
 
 
@@ -165,10 +203,16 @@ def _tiles(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 
 
 def _of_images(
-    builder: PlanBuilder, source: PlanTensor, axis: int, kept: tuple[int, ...], place: MemoryConfig
+    builder: PlanBuilder,
+    source: PlanTensor,
+    axis: int,
+    kept: tuple[int, ...],
+    place: MemoryConfig,
+    within: CoreRangeSet | None,
 ) -> PlanTensor:
     """Places along a leading axis, in tiles that become rows."""
-    cores = image_cores(source.spec, axis, builder.device_spec)
+    require_cores(within, builder.device_spec, "argmax")
+    cores = image_cores(source.spec, axis, builder.device_spec, within)
     op = ArgMax(program=ArgMaxProgram.IMAGES, axis=axis, cores=cores)
     made = PlanTensor("places", TensorSpec(kept, UINT32, Layout.TILE, place))
     builder.run("ArgMaxNCDeviceOperation", op, [source], made, image_buffers(source.spec, cores))

@@ -26,7 +26,7 @@ def argmax(
     sub_core_grids: CoreRangeSet | None = None,
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
-    enable_secondary_dm: object = None,
+    enable_secondary_dm: bool | None = None,
 ) -> Tensor:
     """The place of the largest element along an axis, the first of equal ones.
 
@@ -37,8 +37,12 @@ def argmax(
         input_tensor: An interleaved tensor on the device.
         dim: The axis; negative numbers count from the last. None finds the place among all elements of rows.
         keepdim: Keep the axis, or all axes, with length 1.
+        sub_core_grids: Cores that share rows, in one rectangle or two, or images; None for all. One core searches
+            tiles.
+        memory_config: Memory of the result, interleaved; None for that of the tensor.
         output_tensor: A tensor that receives the places and is returned; its memory is that of the result.
-        enable_secondary_dm: Not simulated; None lets the library choose.
+        enable_secondary_dm: Whether both data movement processors of a core read rows of a ROW_MAJOR tensor, which
+            takes several rows in a page of the result; None where there are such rows.
 
     Returns:
         Places from 0 on, uint32 in ROW_MAJOR layout.
@@ -48,13 +52,8 @@ def argmax(
         >>> ttnn.argmax(tensor, dim=-1).to_list()
         [1]
     """
-    require_left_out(
-        "argmax",
-        sub_core_grids=sub_core_grids,
-        enable_secondary_dm=enable_secondary_dm,
-    )
     axis = None if dim is None else required_integer("argmax", "dim", dim)
-    call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config)
+    call = ArgMaxArguments(dim=axis, keeps=keepdim, place=memory_config, cores=sub_core_grids, both=enable_secondary_dm)
     device, source = required_device("argmax", input_tensor), input_tensor.spec
     axes = call.axes(source)
     if not source.shape:

@@ -80,19 +80,24 @@ class ArgMax(DataMovement):
         return described(DataMovement.describe(self, ends, spec))
 
 
-def row_shares(source: TensorSpec, outputs: int, spec: DeviceSpec) -> tuple[tuple[CoreRangeSet, int], ...]:
+def row_shares(
+    source: TensorSpec, spec: DeviceSpec, *, both: bool, within: CoreRangeSet | None = None
+) -> tuple[tuple[CoreRangeSet, int], ...]:
     """Cores that share a row with the elements of each; those with one unit more come first.
 
-    Where ``outputs`` rows share a row of the result, fewer cores may take as many elements each: twice as many are
-    better as long as a row has more than `COMPARED_BYTES` for each pair of cores.
+    Where both data movement processors of a core read rows, fewer cores may take as many elements each: twice as many
+    are better as long as a row has more than `COMPARED_BYTES` for each pair of cores. All cores of ``within`` take as
+    many elements each.
     """
     unit = page_alignment_bytes(source.memory_config, spec) // 2
     columns, grid = source.shape[-1], spec.grid
     units = div_up(columns, unit)
+    if within is not None:
+        return tuple((CoreRangeSet([part]), div_up(units, within.num_cores()) * unit) for part in within.ranges)
     cores, wanted = min(units, grid.cores), 1
     while columns * (source.data_format.element_bytes or 0) > COMPARED_BYTES * wanted**2:
         wanted *= 2
-    if outputs > 1 and wanted < cores:
+    if both and wanted < cores:
         alike = first_cores(wanted, grid.cols, grid.rows).merged()
         return tuple((CoreRangeSet([part]), round_up(div_up(columns, wanted), unit)) for part in alike.ranges)
     least, larger = divmod(units, cores)
@@ -109,14 +114,15 @@ def sharing_cores(shares: tuple[tuple[CoreRangeSet, int], ...]) -> CoreRangeSet:
     return CoreRangeSet([part for cores, _ in shares for part in cores.ranges]).merged()
 
 
-def row_buffers(source: TensorSpec, outputs: int, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Parts of a row, a page of the result, and places and numbers of all cores; two rows where several share a page.
+def row_buffers(
+    source: TensorSpec, outputs: int, shares: tuple[tuple[CoreRangeSet, int], ...], *, both: bool
+) -> tuple[CircularBuffer, ...]:
+    """Parts of a row, of two rows for both processors, a page of the result, and places and numbers of all cores.
 
     The cores that share a page of ``outputs`` results exchange all of them at once.
     """
-    shares = row_shares(source, outputs, spec)
     cores = sharing_cores(shares)
-    element, rows = source.data_format.element_bytes or 0, 1 if outputs == 1 else BUFFERING
+    element, rows = source.data_format.element_bytes or 0, BUFFERING if both else 1
     page, numbers = (round_up(outputs * size, ROW_ALIGNMENT) for size in (UINT32.element_bytes or 0, element))
     sizes = [(part, rows * round_up(count * element, ROW_ALIGNMENT)) for part, count in shares]
     return (
@@ -143,6 +149,6 @@ def image_buffers(source: TensorSpec, cores: CoreRangeSet) -> tuple[CircularBuff
     )
 
 
-def image_cores(source: TensorSpec, axis: int, spec: DeviceSpec) -> CoreRangeSet:
-    """Cores that share the tiles of the result, row by row."""
-    return page_cores(prod(tile_sides(source)) // source.shape[axis], spec.grid, row_wise=True)
+def image_cores(source: TensorSpec, axis: int, spec: DeviceSpec, within: CoreRangeSet | None = None) -> CoreRangeSet:
+    """Cores, of those ``within``, that share the tiles of the result, row by row."""
+    return page_cores(prod(tile_sides(source)) // source.shape[axis], spec.grid, row_wise=True, within=within)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
@@ -14,6 +15,14 @@ from ops.planners.argmax import ArgMaxArguments, plan_argmax
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
+
+
+def cores(*rectangles):
+    return CoreRangeSet([CoreRange(CoreCoord(x0, y0), CoreCoord(x1, y1)) for x0, y0, x1, y1 in rectangles])
+
+
+NINE = cores((1, 1, 3, 3))
+FIFTEEN = cores((1, 1, 3, 3), (5, 0, 5, 5))
 
 
 def planned(shape, layout, dim=-1, data_format=BFLOAT16, *, keeps=True):
@@ -55,6 +64,50 @@ def test_places_that_share_a_page(device, shape, expected):
     plan = plan_argmax(source, ArgMaxArguments(dim=-1), load_spec(device))
     (step,) = (step for step in plan.steps if isinstance(step, Operation))
     assert [(buffer.cores.num_cores(), buffer.size_bytes) for buffer in step.circular_buffers] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [  # 1,000 bfloat16 in units of 16: 63 units, of which each core takes as many
+        ({"cores": NINE}, [(9, 448), (9, 128), (9, 1152), (9, 576)]),
+        ({"cores": FIFTEEN}, [(9, 320), (6, 320), (15, 128), (15, 1920), (15, 960)]),
+        ({"cores": NINE, "both": False}, [(9, 224), (9, 128), (9, 1152), (9, 576)]),
+        ({"both": False}, [(63, 32), (63, 128), (63, 8064), (63, 4032)]),
+    ],
+)
+def test_rows_on_some_cores_and_with_one_processor(options, expected):
+    source = TensorSpec((2, 3, 32, 1000), BFLOAT16, ROWS)
+    plan = plan_argmax(source, ArgMaxArguments(dim=-1, **options), SPEC)
+    (step,) = (step for step in plan.steps if isinstance(step, Operation))
+    assert [(buffer.cores.num_cores(), buffer.size_bytes) for buffer in step.circular_buffers] == expected
+
+
+def test_images_on_some_cores():
+    plan = plan_argmax(TensorSpec((2, 3, 64, 96), BFLOAT16, TILES), ArgMaxArguments(dim=1, cores=NINE), SPEC)
+    first, *_ = (step for step in plan.steps if isinstance(step, Operation))
+    assert {buffer.cores for buffer in first.circular_buffers} == {NINE}
+
+
+@pytest.mark.parametrize(
+    ("layout", "options", "message"),
+    [
+        (
+            ROWS,
+            {"dim": -1, "cores": cores((0, 0, 0, 0), (2, 0, 2, 0), (4, 0, 4, 0))},
+            "up to 2 core grid ranges, but got 3",
+        ),
+        (
+            ROWS,
+            {"dim": -1, "cores": cores((1, 1, 9, 3))},
+            "sub_core_grids {[1-1 - 9-3]} must be contained in device compute",
+        ),
+        (ROWS, {"dim": -1, "keeps": True, "both": True}, "enable_secondary_dm needs at least two output rows"),
+        (TILES, {"dim": -1, "both": True}, "enable_secondary_dm applies only to ROW_MAJOR argmax over the last dim"),
+    ],
+)
+def test_cores_and_processors_that_rows_cannot_have(layout, options, message):
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        plan_argmax(TensorSpec((2, 3, 32, 64), BFLOAT16, layout), ArgMaxArguments(**options), SPEC)
 
 
 @pytest.mark.parametrize(
