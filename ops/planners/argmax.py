@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import CircularBuffer, Plan
@@ -74,6 +74,7 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
         place = call.target.memory_config
     if not shape and place.is_sharded():
         raise DeviceError("Shard shape must be 1D for 1D tensor!\nargmax: use interleaved memory, or keepdim=True")
+    require_shard_spec(place, in_rows=True)
     rows = TensorSpec(shape, UINT32, Layout.ROW_MAJOR, place, None if shape else (1,))
     outputs = shape[-1] if shape and axis is not None else 1
     for text in (

@@ -6,8 +6,9 @@ The axis is put last and rows are padded to 64 columns; the results are cut, and
 from dataclasses import dataclass
 from math import inf
 
+from device.cores import CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, UINT16, UINT32, round_up
 from device.plan import Plan
@@ -17,7 +18,8 @@ from ops.planners.ordered import ROLES, four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.to_config import placed
-from ops.programs.reduction.topk import TopK, split_of, topk_buffers
+from ops.programs.buffer_shapes import page_cores, require_cores
+from ops.programs.reduction.topk import TopK, may_share, split_of, topk_buffers
 from ops.programs.reduction.topk_route import MOST_PICKED, PLACES, Part, PickMany, part_buffers, rows_between
 
 FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
@@ -36,6 +38,7 @@ class TopKArguments:
     largest: bool = True
     stable: bool = False  # Equal elements are in the order of their places in any case
     place: MemoryConfig | None = None
+    cores: CoreRangeSet | None = None  # That may be used; None for all
 
 
 def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan:
@@ -114,10 +117,9 @@ def _selected(
     place = builder.tensor("input").spec.memory_config if call.place is None else call.place
     small = source.data_format != FLOAT32 and source.padded_shape[-1] <= SMALL_COLUMNS
     ragged = source.shape[-1] % TILE > 0
-    split = split_of(source, count, spec, packed=small and (call.stable or ragged))
-    op = TopK(shape=shape, count=count, largest=call.largest, index_format=UINT16 if small else UINT32, split=split)
     sides = (*four_axes(shape)[:-1], count)
     made = PlanTensor("best", TensorSpec(sides, source.data_format, Layout.TILE, place))
+    require_shard_spec(place, in_rows=False)
     if place.is_sharded():
         raise DeviceError("Sharded implementation not supported yet\nmemory_config: use interleaved memory")
     if source.layout is not Layout.TILE:
@@ -127,6 +129,16 @@ def _selected(
             "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
             f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
         )
+    _check_cores(source, count, call.cores, spec)
+    split = split_of(source, count, _rectangle(call, spec), packed=small and (call.stable or ragged))
+    op = TopK(
+        shape=shape,
+        count=count,
+        largest=call.largest,
+        index_format=UINT16 if small else UINT32,
+        split=split,
+        allowed=call.cores,
+    )
     buffers = topk_buffers(op, source, spec)
     if split is None and sum(buffer.size_bytes for buffer in buffers) >= spec.l1.usable_bytes:
         raise DeviceError("Not enough cores or cache size available to run TopK operation\ntopk: ask for fewer")
@@ -135,11 +147,37 @@ def _selected(
     return made, places
 
 
+def _rectangle(call: TopKArguments, spec: DeviceSpec) -> CoreRange:
+    """The first rectangle of the cores that may be used."""
+    cores = call.cores if call.cores is not None and not call.cores.empty() else page_cores(spec.grid.cores, spec.grid)
+    return cores.ranges[0]
+
+
+def _check_cores(source: TensorSpec, count: int, cores: CoreRangeSet | None, spec: DeviceSpec) -> None:
+    """Raises DeviceError for cores that cannot pick from the rows of a tensor."""
+    if cores is None:
+        return
+    if may_share(source, count) and len(cores.ranges) != 1:
+        raise DeviceError(
+            f"Only one core range is supported right now, got {len(cores.ranges)}\n"
+            "sub_core_grids: give a rectangle for such wide rows, which cores share"
+        )
+    whole = page_cores(spec.grid.cores, spec.grid)
+    if not whole.contains(cores):
+        raise DeviceError(
+            f"TopK sub_core_grids {cores} must be contained in device compute grid {whole}\n"
+            "sub_core_grids: name cores of the device"
+        )
+    require_cores(cores, spec, "topk")
+
+
 def takes_route(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> bool:
     """Whether three other programs pick from rows of bfloat16: on Blackhole, many elements, or few of wide rows."""
     if spec.compute.minus_one_quirk or not call.largest or call.stable or call.count > MOST_PICKED:
         return False
-    if source.data_format != BFLOAT16 or source.layout is not Layout.TILE or source.memory_config.is_sharded():
+    if call.cores is not None or source.data_format != BFLOAT16 or source.layout is not Layout.TILE:
+        return False
+    if source.memory_config.is_sharded():
         return False
     if call.place is not None and call.place.is_sharded():
         return False
@@ -150,7 +188,7 @@ def takes_route(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> bo
         return call.count > MOST
     packed = columns <= SMALL_COLUMNS and source.shape[-1] % TILE > 0
     rows = seen(PlanTensor("rows", source), four_axes(source.shape)).spec
-    return columns <= MOST_COLUMNS or split_of(rows, call.count, spec, packed=packed) is None
+    return columns <= MOST_COLUMNS or split_of(rows, call.count, _rectangle(call, spec), packed=packed) is None
 
 
 def _routed(builder: PlanBuilder, tensor: PlanTensor, call: TopKArguments) -> dict[str, PlanTensor]:

@@ -93,6 +93,8 @@ def topk(
         dim: The axis; negative numbers count from the last.
         largest: The largest elements, in falling order; False for the smallest, in rising order.
         sorted: Accepted as in ttnn; elements are always in order.
+        memory_config: Memory of the results, interleaved; None for that of the tensor.
+        sub_core_grids: Cores that may be used, for wide rows a rectangle, whose cores share them; None for all.
         indices_tensor: Not simulated.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
 
@@ -105,7 +107,7 @@ def topk(
         >>> values.to_list(), places.to_list()
         ([[63.0, 62.0]], [[63, 62]])
     """
-    require_left_out("topk", sub_core_grids=sub_core_grids, indices_tensor=indices_tensor, output_tensor=output_tensor)
+    require_left_out("topk", indices_tensor=indices_tensor, output_tensor=output_tensor)
     device = required_device("topk", input_tensor)
     call = TopKArguments(
         count=required_integer("topk", "k", k),
@@ -113,6 +115,7 @@ def topk(
         largest=largest,
         stable=stable,
         place=memory_config,
+        cores=sub_core_grids,
     )
     plan = cached_plan(plan_topk, device, input_tensor.spec, call)
     if device.strict:

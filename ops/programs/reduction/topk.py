@@ -32,6 +32,7 @@ MOST_HIGH_TILES: Final = 2  # of rows that are not wide, which are shared
 class Split:
     """Cores that share the rows of a tensor; the core below their first column picks from what they found."""
 
+    first: CoreCoord
     columns: int  # Of cores
     rows: int
     core_tiles: int  # Of a row
@@ -52,6 +53,7 @@ class TopK(DataMovement):
     largest: bool
     index_format: DataFormat
     split: Split | None = None  # None: each core picks from whole rows
+    allowed: CoreRangeSet | None = None  # Cores that may be used; None for all
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
         """Elements in storage of their format, and places."""
@@ -64,7 +66,7 @@ class TopK(DataMovement):
         kept = div_up(self.count, TILE)
         sort = 10 * spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles * kept  # ten merge steps of 64 numbers
         if self.split is None:
-            cores = topk_cores(ends.read, spec)
+            cores = topk_cores(self, ends.read, spec)
             rows = div_up(images * high, cores.num_cores())
             tiles = rows * wide
         else:  # the last core sorts the best of each core after the first core is done
@@ -84,29 +86,36 @@ class TopK(DataMovement):
         return described(DataMovement.describe(self, ends, spec))
 
 
-def topk_cores(source: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
+def topk_cores(op: TopK, source: TensorSpec, spec: DeviceSpec) -> CoreRangeSet:
     """Cores that share the rows of tiles, row by row."""
     images, high, _ = tile_sides(source)
-    return page_cores(prod((images, high)), spec.grid, row_wise=True)
+    return page_cores(prod((images, high)), spec.grid, row_wise=True, within=op.allowed)
 
 
-def split_of(source: TensorSpec, count: int, spec: DeviceSpec, *, packed: bool) -> Split | None:
-    """How cores share the rows of a tensor; None where each core picks from whole rows.
+def may_share(source: TensorSpec, count: int) -> bool:
+    """Whether cores may share the rows of a tensor: wide rows, or few rows of a power of two."""
+    images, high, wide = tile_sides(source)
+    columns = wide * TILE
+    low = columns < WIDE_COLUMNS and images * high > MOST_HIGH_TILES
+    whole = SHARED_COLUMNS[0] <= columns < SHARED_COLUMNS[1] and not columns & columns - 1
+    return whole and not low and div_up(count, TILE) <= MOST_SHARED_TILES
+
+
+def split_of(source: TensorSpec, count: int, within: CoreRange, *, packed: bool) -> Split | None:
+    """How cores of a rectangle share the rows of a tensor; None where each core picks from whole rows.
 
     Twice as many cores are better as long as each core then has no fewer tiles than half of those that all hand on.
     """
-    images, high, wide = tile_sides(source)
-    columns, kept, grid = wide * TILE, div_up(count, TILE), spec.grid
-    low = columns < WIDE_COLUMNS and images * high > MOST_HIGH_TILES
-    if not SHARED_COLUMNS[0] <= columns < SHARED_COLUMNS[1] or columns & columns - 1 or kept > MOST_SHARED_TILES or low:
+    if not may_share(source, count):
         return None
-    across, down = grid.cols - 1, grid.rows - 2  # of the cores that may share a row
+    wide, kept = tile_sides(source)[2], div_up(count, TILE)
+    across, down = within.end.x - within.start.x, within.end.y - within.start.y - 1  # of the cores that may share a row
     best = None
     cores = 2
     while wide // cores >= LEAST_SHARED_TILES:
         rows = next((rows for rows in range(1, down + 1) if cores % rows == 0 and cores // rows <= across), None)
         if rows is not None:
-            best = Split(columns=cores // rows, rows=rows, core_tiles=wide // cores, packed=packed)
+            best = Split(first=within.start, columns=cores // rows, rows=rows, core_tiles=wide // cores, packed=packed)
         if wide < cores * cores * kept:
             break
         cores *= 2
@@ -115,8 +124,9 @@ def split_of(source: TensorSpec, count: int, spec: DeviceSpec, *, packed: bool) 
 
 def split_cores(split: Split) -> tuple[CoreRangeSet, CoreRangeSet]:
     """The cores that share a row, and the one that picks from what they found."""
-    sharing = CoreRange(CoreCoord(0, 0), CoreCoord(split.columns - 1, split.rows - 1))
-    last = CoreCoord(0, split.rows)
+    x, y = split.first.x, split.first.y
+    sharing = CoreRange(split.first, CoreCoord(x + split.columns - 1, y + split.rows - 1))
+    last = CoreCoord(x, y + split.rows)
     return CoreRangeSet([sharing]), CoreRangeSet([CoreRange(last, last)])
 
 
@@ -160,7 +170,7 @@ def topk_buffers(op: TopK, source: TensorSpec, spec: DeviceSpec) -> tuple[Circul
     """Tiles and places: on their way in, while they are sorted, the best so far, and the result."""
     if op.split is not None:
         return _split_buffers(op, op.split, source)
-    cores, kept = topk_cores(source, spec), div_up(op.count, TILE)
+    cores, kept = topk_cores(op, source, spec), div_up(op.count, TILE)
     sorted_format = BFLOAT16 if source.data_format.is_block else source.data_format
     sizes = (
         ("tiles", BUFFERING, source.data_format),

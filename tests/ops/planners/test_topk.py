@@ -4,13 +4,15 @@ import re
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.topk import TopKArguments, plan_topk
+from ops.programs.buffer_shapes import page_cores
 from ops.programs.reduction.topk import split_of
 
 SPEC = load_spec("wormhole_n150")
@@ -89,8 +91,52 @@ def test_refusals(call, error, first):
     ],
 )
 def test_cores_that_share_a_row(device, columns, count, expected):
-    split = split_of(TensorSpec((1, 1, 32, columns), BFLOAT16, Layout.TILE), count, load_spec(device), packed=False)
+    (within,) = page_cores(10**6, load_spec(device).grid).ranges
+    split = split_of(TensorSpec((1, 1, 32, columns), BFLOAT16, Layout.TILE), count, within, packed=False)
     assert (split and (split.columns, split.rows, split.core_tiles)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rectangle", "columns", "name", "expected"),
+    [  # of the rectangle, a column less and two rows less may hold the cores that share a row
+        ((1, 2, 6, 6), 8192, "sorted", ("{[1-2 - 4-3]}", 32)),
+        ((1, 2, 6, 6), 8192, "last", ("{[1-4 - 1-4]}", 8)),
+        ((2, 2, 7, 4), 1024, "sorted", ("{[2-2 - 5-2]}", 8)),
+        ((0, 0, 7, 0), 8192, "sorted", ("{[0-0 - 1-0]}", 4)),
+        ((1, 0, 1, 5), 1024, "sorted", ("{[1-0 - 1-1]}", 4)),
+    ],
+)
+def test_rows_within_a_rectangle(rectangle, columns, name, expected):
+    x0, y0, x1, y1 = rectangle
+    cores = CoreRangeSet([CoreRange(CoreCoord(x0, y0), CoreCoord(x1, y1))])
+    plan = plan_topk(TensorSpec((64, columns), BFLOAT16, Layout.TILE), TopKArguments(count=32, cores=cores), SPEC)
+    (step,) = (step for step in plan.steps if isinstance(step, Operation))
+    (buffer,) = (buffer for buffer in step.circular_buffers if buffer.name == name)
+    assert (str(buffer.cores), buffer.size_bytes // 2048) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "cores", "message"),
+    [
+        (1024, [(0, 0, 1, 1), (3, 0, 3, 1)], "Only one core range is supported right now, got 2"),
+        (
+            128,
+            [(0, 0, 8, 1)],
+            "TopK sub_core_grids {[0-0 - 8-1]} must be contained in device compute grid {[0-0 - 7-7]}",
+        ),
+        (128, [], "Core grid must contain at least one core"),
+    ],
+)
+def test_cores_that_cannot_be_used(columns, cores, message):
+    named = CoreRangeSet([CoreRange(CoreCoord(x0, y0), CoreCoord(x1, y1)) for x0, y0, x1, y1 in cores])
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        plan_topk(TensorSpec((64, columns), BFLOAT16, Layout.TILE), TopKArguments(count=32, cores=named), SPEC)
+
+
+def test_a_sharded_place_without_shards():
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1)
+    with pytest.raises(DeviceError, match="^bad optional access"):
+        plan_topk(TensorSpec((64, 64), BFLOAT16, Layout.TILE), TopKArguments(count=32, place=place), SPEC)
 
 
 def test_an_axis_is_put_last_and_back():
