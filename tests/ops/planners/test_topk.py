@@ -135,7 +135,7 @@ def test_cores_that_cannot_be_used(columns, cores, message):
 
 def test_a_sharded_place_without_shards():
     place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1)
-    with pytest.raises(DeviceError, match="^bad optional access"):
+    with pytest.raises(DeviceError, match=r"^bad optional access"):
         plan_topk(TensorSpec((64, 64), BFLOAT16, Layout.TILE), TopKArguments(count=32, place=place), SPEC)
 
 
