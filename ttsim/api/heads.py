@@ -5,7 +5,7 @@ from math import sqrt
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
-from ops.planners.attention.heads import SplitArguments, plan_join, plan_split
+from ops.planners.attention.heads import FALCON, FALCON_HEADS, SplitArguments, plan_join, plan_split
 from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
 from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
 from ttsim.api.eltwise import multiply
@@ -126,7 +126,8 @@ def split_query_key_value_and_split_heads(
         num_kv_heads: Heads of keys and of values; None for as many.
         transpose_key: Keys are [batch, heads, head size, rows].
         memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards.
-        use_falcon7b_backend: Not simulated.
+        use_falcon7b_backend: The program of Falcon 7B, which has 71 heads of queries and one of keys and values, all
+            of 64 columns; with ``num_kv_heads``, without ``kv_input_tensor``, and with keys as they are.
 
     Returns:
         Three tensors [batch, heads, rows, head size].
@@ -137,15 +138,21 @@ def split_query_key_value_and_split_heads(
         >>> query.shape, key.shape
         (Shape([2, 4, 64, 32]), Shape([2, 4, 32, 64]))
     """
-    require_left_out("split_query_key_value_and_split_heads", use_falcon7b_backend=use_falcon7b_backend)
-    kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+    heads, kv_heads = num_heads, num_heads if num_kv_heads is None else num_kv_heads
     other = None if kv_input_tensor is None else kv_input_tensor.spec
-    _check_split(input_tensor.spec, other, num_heads, kv_heads)
+    _check_projection(input_tensor.spec, num_heads, kv_heads)
+    if use_falcon7b_backend:
+        whole = num_kv_heads is not None and other is None
+        _check_falcon(input_tensor.spec, num_heads + 2 * kv_heads, whole=whole, transposed=transpose_key)
+        program, heads, kv_heads = FALCON, FALCON_HEADS, 1  # whatever makes as many columns
+    else:
+        _check_split(input_tensor.spec, other, num_heads, kv_heads)
+        program = "CreateQKVHeads" if input_tensor.spec.memory_config.is_sharded() else "NlpCreateHeads"
     call = SplitArguments(
-        program="CreateQKVHeads" if input_tensor.spec.memory_config.is_sharded() else "NlpCreateHeads",
+        program=program,
         source=_with_a_depth(input_tensor.spec),
         other=None if other is None else _with_a_depth(other),
-        heads=num_heads,
+        heads=heads,
         kv_heads=kv_heads,
         transposed=transpose_key,
         place=memory_config,
@@ -160,18 +167,48 @@ def _with_a_depth(tensor: TensorSpec) -> TensorSpec:
     return tensor.changed(shape=(batch, 1, rows, columns), padded_shape=None)
 
 
-def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_heads: int) -> None:
-    """Raises DeviceError for a projection that is not made of whole heads."""
-    rank, text = len(tensor.shape), ""
+def _check_projection(tensor: TensorSpec, heads: int, kv_heads: int) -> None:
+    """Raises DeviceError for no projection [batch, rows, columns] in TILE layout, and for no heads."""
+    rank = len(tensor.shape)
     if rank != 3:
         raise DeviceError(f"Invalid input tensor: expected 3 dimensions, but found {rank}.\ninput_tensor: reshape it")
     if tensor.layout is not Layout.TILE:
         raise DeviceError(
             "Invalid layout: input tensor must use TILE_LAYOUT, but found 0.\ninput_tensor: give it to ttnn.to_layout"
         )
-    if heads < 1 or kv_heads < 1:
-        raise NotSimulatedError("split_query_key_value_and_split_heads: heads must be 1 or more")
-    columns = tensor.shape[-1]
+    for name, count in (("num_heads", heads), ("num_kv_heads", kv_heads)):
+        if count < 1:
+            raise DeviceError(f"{name} must be greater than 0\n{name}: give 1 or more")
+
+
+def _check_falcon(tensor: TensorSpec, sections: int, *, whole: bool, transposed: bool) -> None:
+    """Raises DeviceError for what the program of Falcon 7B does not split."""
+    if not whole:
+        raise DeviceError(
+            "Invalid configuration: use_falcon7b_backend requires num_kv_heads to be set and no separate KV tensor.\n"
+            "use_falcon7b_backend: leave it out"
+        )
+    if transposed:
+        raise DeviceError(
+            "Invalid configuration: Transpose is set to true, but this is not supported when separate num_kv_heads is "
+            "used.\ntranspose_key: give False"
+        )
+    size, padded = tensor.shape[-1] // sections, tensor.padded_shape[-1] // sections
+    if size % TILE:
+        raise DeviceError(
+            f"Invalid head size: {size} is not a multiple of tile size {TILE}. Update the preceding matmul to include "
+            "padding in the weights.\nnum_heads, num_kv_heads: whole heads must fill the columns"
+        )
+    if padded != size:
+        raise DeviceError(
+            f"Invalid padding: Head size {size} should not have additional tile padding, but padded size is {padded}.\n"
+            "num_heads, num_kv_heads: whole heads must fill the columns"
+        )
+
+
+def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_heads: int) -> None:
+    """Raises DeviceError for a projection that is not made of whole heads."""
+    columns, text = tensor.shape[-1], ""
     divisor = heads if other is not None else heads + 2 * kv_heads
     if other is not None:
         text = _mismatch(tensor.shape, other.shape, heads, kv_heads)
@@ -199,18 +236,18 @@ def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_he
 
 def _mismatch(own: tuple[int, ...], other: tuple[int, ...], heads: int, kv_heads: int) -> str:
     """What does not fit between queries, and keys and values."""
-    if len(other) != 3:
-        raise NotSimulatedError("split_query_key_value_and_split_heads: kv_input_tensor must be [batch, rows, columns]")
-    if other[0] != own[0]:
+    if len(other) > 1 and other[0] != own[0]:
         return (
             f"Dimension mismatch: KV tensor batch dimension ({other[0]}) must match Q tensor batch dimension "
             f"({own[0]})."
         )
-    if other[1] != own[1]:
+    if len(other) > 1 and other[1] != own[1]:
         return (
             f"Dimension mismatch: KV tensor sequence length ({other[1]}) must match Q tensor sequence length "
             f"({own[1]})."
         )
+    if len(other) != 3:
+        raise NotSimulatedError("split_query_key_value_and_split_heads: kv_input_tensor must be [batch, rows, columns]")
     if own[2] % heads:
         return f"Query dimension ({own[2]}) must be divisible by num_heads ({heads})."
     if other[2] % (2 * kv_heads):
@@ -279,7 +316,7 @@ def nlp_create_qkv_heads(
         num_heads: Heads of queries.
         num_kv_heads: Heads of keys and of values; None for as many, 0 for queries alone.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
-        kv_tied: Not simulated: keys that are the values.
+        kv_tied: Keys are the values: the tensor has their columns once, and no other number of heads may fill them.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
         output_tensors: Not simulated; None creates new tensors.
 
@@ -292,13 +329,14 @@ def nlp_create_qkv_heads(
         >>> query.shape, key.shape, value.shape
         (Shape([1, 4, 32, 64]), Shape([1, 1, 64, 32]), Shape([1, 1, 32, 64]))
     """
-    require_left_out("nlp_create_qkv_heads", kv_tied=kv_tied, output_tensors=output_tensors)
+    require_left_out("nlp_create_qkv_heads", output_tensors=output_tensors)
     call = SplitArguments(
         source=input.spec,
         other=None if input_kv is None else input_kv.spec,
         heads=num_heads,
         kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
         transposed=transpose_k_heads,
+        tied=kv_tied,
         place=memory_config,
     )
     return _split("experimental.nlp_create_qkv_heads", call, input, input_kv)

@@ -28,20 +28,28 @@ FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B)
 AHEAD = 4  # tiles on their way through a core that splits heads
 HINT = "input_tensor: give [batch, 1, rows, columns] of floats in TILE layout"
 SEGFORMER_SIZE, VIT_HEADS, VIT_SIZE = 32, 12, 64
+FALCON, FALCON_HEADS, FALCON_SIZE = "NlpCreateHeadsFalcon7B", 71, 64  # one head of keys and of values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitArguments:
     """A call that splits heads."""
 
-    program: str = "NlpCreateHeads"  # Of NlpCreateHeads, NlpCreateHeadsSegformer, NlpCreateHeadsVit, CreateQKVHeads
+    # Of NlpCreateHeads, NlpCreateHeadsSegformer, NlpCreateHeadsVit, NlpCreateHeadsFalcon7B, CreateQKVHeads
+    program: str = "NlpCreateHeads"
     source: TensorSpec  # [batch, 1, rows, columns], "input"
     other: TensorSpec | None = None  # Keys and values, "kv"
     heads: int = 1
     kv_heads: int = 1
     transposed: bool = False
+    tied: bool = False  # Keys are the values
     place: MemoryConfig | None = None
     rows: int | None = None  # Rows of the results without padding, of a call that names them; None for the source's
+
+    @property
+    def sections(self) -> int:
+        """Columns of heads for each head of keys: those of the key and of the value, or of both at once."""
+        return 1 if self.tied else 2
 
 
 def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
@@ -61,7 +69,7 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
         PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), specs, strict=True)
     )
     op = SplitHeads(
-        heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed,
+        heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed, tied=call.tied,
         groups=call.kv_heads if call.program == "CreateQKVHeads" else 1,
         queries_alone=call.program == "NlpCreateHeadsSegformer", data_format=call.source.data_format,
     )  # fmt: skip
@@ -90,26 +98,31 @@ def _head_size(call: SplitArguments) -> int:
         return SEGFORMER_SIZE
     if call.program == "NlpCreateHeadsVit":
         return VIT_SIZE
+    if call.program == FALCON:
+        return FALCON_SIZE
     if call.program == "NlpCreateHeads" and heads < 1:
         raise DeviceError(f"num_q_heads must be greater than 0\n{HINT}")
     alone = call.program == "NlpCreateHeads" and call.other is None  # queries, and no keys and values
     if heads < 1 or kv_heads < 0 or not (kv_heads or alone):
         raise NotSimulatedError("nlp_create_qkv_heads: ttsim does not simulate calls without heads; give 1 or more")
+    sections = call.sections * kv_heads
     if call.other is not None:
         other = call.other.padded_shape[-1]
         if columns < heads:
             raise DeviceError(f"num_q_heads ({heads}) exceeds the Q width ({columns})\n{HINT}")
-        if other < 2 * kv_heads:
-            raise DeviceError(f"2 * num_kv_heads ({kv_heads}) exceeds the KV width ({other})\n{HINT}")
-        if columns % heads or other % (2 * kv_heads):
+        if other < sections:
+            text = f"{call.sections} * num_kv_heads ({kv_heads}) exceeds the KV width ({other})"
+            raise DeviceError(f"{text}\n{HINT}")
+        if columns % heads or other % sections:
             raise DeviceError(f"Unsupported input shape\n{HINT}")
-        if other // (2 * kv_heads) != columns // heads:
+        if other // sections != columns // heads:
             raise DeviceError(f"Head dims must be the same for Q and K, V\n{HINT}")
         return columns // heads
-    if call.program == "NlpCreateHeads" and columns < heads + 2 * kv_heads:
-        text = f"num_q_heads ({heads}) + 2 * num_kv_heads ({kv_heads}) exceeds the fused width ({columns})"
+    if call.program == "NlpCreateHeads" and columns < heads + sections:
+        factor = "" if call.tied else "2 * "
+        text = f"num_q_heads ({heads}) + {factor}num_kv_heads ({kv_heads}) exceeds the fused width ({columns})"
         raise DeviceError(f"{text}\n{HINT}")
-    if columns % (heads + 2 * kv_heads):
+    if columns % (heads + sections):
         first = "Unsupported input shape"
         if call.program == "CreateQKVHeads":
             first = (
@@ -117,7 +130,12 @@ def _head_size(call: SplitArguments) -> int:
                 f"V {kv_heads} heads"
             )
         raise DeviceError(f"{first}\n{HINT}")
-    return columns // (heads + 2 * kv_heads)
+    if call.tied and not columns % (heads + 2 * kv_heads):
+        raise DeviceError(
+            f"Ambiguous kv_tied fused input shape: width {columns} is divisible by both {heads + kv_heads} (tied) and "
+            f"{heads + 2 * kv_heads} (untied) sections\nkv_tied: give keys as input_kv"
+        )
+    return columns // (heads + sections)
 
 
 def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceSpec) -> tuple[TensorSpec, ...]:
@@ -129,6 +147,8 @@ def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceS
         heads = kv_heads = source.padded_shape[-1] // size
     elif call.program == "NlpCreateHeadsVit":
         heads = kv_heads = VIT_HEADS
+    elif call.program == FALCON:
+        heads, kv_heads = FALCON_HEADS, 1
     wide = div_up(size, TILE) * TILE if not grouped else size
     shapes = [(batch, heads, rows, wide), (batch, kv_heads, rows, wide), (batch, kv_heads, rows, wide)]
     if call.transposed:
@@ -137,10 +157,10 @@ def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceS
     if grouped:
         places = places_of_groups(source, shapes, place)
     elif place.is_sharded():
-        if call.program == "NlpCreateHeadsSegformer":
-            raise DeviceError(
-                f"Sharded output memory config is not supported for nlp_create_qkv_heads_segformer\n{HINT}"
-            )
+        for program, name in (("NlpCreateHeadsSegformer", "segformer"), (FALCON, "falcon7b")):
+            if call.program == program:
+                text = f"Sharded output memory config is not supported for nlp_create_qkv_heads_{name}"
+                raise DeviceError(f"{text}\n{HINT}")
         if call.program == "NlpCreateHeadsVit":
             return tuple(TensorSpec(shape, source.data_format, Layout.TILE) for shape in shapes)  # refused below
         places = [_one_head_a_core(place, count, size, spec) for count in (heads, kv_heads, kv_heads)]
@@ -183,7 +203,8 @@ def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
     if grouped:
         yield from _refusals_of_groups(call, place)
         return
-    if call.program == "NlpCreateHeadsVit" and (depth, columns) != (1, VIT_HEADS * VIT_SIZE * 3):
+    whole = {"NlpCreateHeadsVit": VIT_HEADS * VIT_SIZE * 3, FALCON: (FALCON_HEADS + 2) * FALCON_SIZE}
+    if call.program in whole and (depth, columns) != (1, whole[call.program]):
         yield "Unsupported input shape"
     if call.program == "NlpCreateHeads" and depth != 1:
         yield f"Unsupported input sequence length {depth} is not equal to 1"
@@ -272,11 +293,11 @@ def _split_buffers(
         views += [shard_view(result.name, result, spec) for result in results]
         turned = views[2]
         return (*views, turned._replace(name="turned", view_of=None, page_bytes=data_format.tile_bytes))
-    if call.program in ("NlpCreateHeadsSegformer", "NlpCreateHeadsVit"):
+    if call.program in ("NlpCreateHeadsSegformer", "NlpCreateHeadsVit", FALCON):
         cores = first_cores(min(lines, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False)
         return (tile_buffer("input", BUFFERING * columns // TILE, data_format, cores),)
     alone = call.other is None and not call.transposed
-    cores = page_cores(lines * (call.heads + 2 * call.kv_heads) if alone else lines, spec.grid)
+    cores = page_cores(lines * (call.heads + call.sections * call.kv_heads) if alone else lines, spec.grid)
     names = ("input", "turning", "turned") if call.transposed else ("input",)
     wide = div_up(_head_size(call), TILE)
     ahead = next((BUFFERING * run for run in (8, 4) if wide % run == 0), AHEAD) if alone else AHEAD

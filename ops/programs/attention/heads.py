@@ -20,14 +20,15 @@ from ops.programs.data_movement.movement import DataMovement, Movement, Pages, c
 class SplitHeads(DataMovement):
     """[batch, 1, rows, columns] becomes queries, keys and values [batch, heads, rows, head size].
 
-    Columns are groups side by side: in each all its queries, then all its keys, then all its values. With a second
-    tensor the first has the queries, and the second the rest.
+    Columns are groups side by side: in each all its queries, then all its keys, then all its values, unless keys are
+    the values. With a second tensor the first has the queries, and the second the rest.
     """
 
     heads: int
     kv_heads: int
     head_size: int  # In columns, with padding
     transposed: bool = False  # Keys are [batch, heads, head size, rows]
+    tied: bool = False  # Keys are the values, before they are transposed
     groups: int = 1
     queries_alone: bool = False  # Keys and values stay as they were allocated
     data_format: DataFormat
@@ -42,9 +43,9 @@ class SplitHeads(DataMovement):
             return self._packed(queries), np.zeros_like(queries), np.zeros_like(queries)
         parts = whole.reshape(batch, rows, self.groups, -1, self.head_size)
         own, others = self.heads // self.groups, self.kv_heads // self.groups
-        queries, keys, values = (
-            part.reshape(batch, rows, -1, self.head_size) for part in np.split(parts, [own, own + others], axis=3)
-        )
+        ends = [own] if self.tied else [own, own + others]
+        queries, keys, *rest = (part.reshape(batch, rows, -1, self.head_size) for part in np.split(parts, ends, axis=3))
+        (values,) = rest or (keys,)
         key_axes = (0, 2, 3, 1) if self.transposed else (0, 2, 1, 3)
         return (
             self._packed(queries.transpose(0, 2, 1, 3)),

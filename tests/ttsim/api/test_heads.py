@@ -175,3 +175,60 @@ def test_keys_and_values_lie_in_pairs_in_a_tensor_of_their_own(device, turned):
 )
 def test_separate_heads_that_the_real_library_refuses(device, options, text):
     assert refusal(separate(device, **options)).startswith(f"Device: {text}")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_keys_that_are_the_values(device, apart, turned):
+    x, other = on(device, 1, 1, 64, 7 * 64), on(device, 1, 1, 64, 128)
+    if apart:
+        x = on(device, 1, 1, 64, 5 * 64)
+    query, key, value = ttnn.experimental.nlp_create_qkv_heads(
+        x, other if apart else None, num_heads=5, num_kv_heads=2, transpose_k_heads=turned, kv_tied=True
+    )
+    numbers = x.to_numpy()[0]
+    want = heads(other.to_numpy()[0] if apart else numbers[..., 5 * 64 :], 2)
+    assert np.array_equal(query.to_numpy(), heads(numbers[..., : 5 * 64], 5))
+    assert np.array_equal(value.to_numpy(), want)
+    assert np.array_equal(key.to_numpy(), want.swapaxes(2, 3) if turned else want)
+
+
+@pytest.mark.parametrize(
+    ("columns", "counts", "text"),
+    [
+        (384, (4, 2), "Ambiguous kv_tied fused input shape: width 384 is divisible by both 6 (tied) and 8 (untied)"),
+        (480, (5, 2), "Unsupported input shape"),
+        (32, (5, 40), "num_q_heads (5) + num_kv_heads (40) exceeds the fused width (32)"),
+    ],
+)
+def test_tied_keys_that_the_columns_do_not_hold(device, columns, counts, text):
+    x, (count, kv_count) = on(device, 1, 1, 32, columns), counts
+    options = {"num_heads": count, "num_kv_heads": kv_count, "kv_tied": True}
+    assert refusal(lambda: ttnn.experimental.nlp_create_qkv_heads(x, **options)).startswith(f"Device: {text}")
+
+
+def test_heads_of_falcon(device):
+    """The whole projection lies in 146 tiles, twice."""
+    x = on(device, 1, 40, 73 * 64)
+    options = {"num_heads": 71, "num_kv_heads": 1, "transpose_key": False, "use_falcon7b_backend": True}
+    results = ttnn.transformer.split_query_key_value_and_split_heads(x, **options)
+    parts = heads(x.to_numpy(), 73)
+    for result, want in zip(results, np.split(parts, [71, 72], axis=1), strict=True):
+        assert np.array_equal(result.to_numpy(), want)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "text"),
+    [
+        (4672, {"num_kv_heads": 1, "transpose_key": True}, "Invalid configuration: Transpose is set to true"),
+        (4672, {}, "Invalid configuration: use_falcon7b_backend requires num_kv_heads to be set and no separate KV"),
+        (100, {"num_kv_heads": 1}, "Invalid head size: 1 is not a multiple of tile size 32."),
+        (73 * 32, {"num_kv_heads": 1}, "Unsupported input shape"),
+        (4672, {"num_kv_heads": 0}, "num_kv_heads must be greater than 0"),
+    ],
+)
+def test_projections_that_are_not_of_falcon(device, columns, options, text):
+    call = {"num_heads": 71, "transpose_key": False, "use_falcon7b_backend": True} | options
+    x = on(device, 1, 32, columns)
+    found = refusal(lambda: ttnn.transformer.split_query_key_value_and_split_heads(x, **call))
+    assert found.startswith(f"Device: {text}")
