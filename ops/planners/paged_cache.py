@@ -8,7 +8,7 @@ from math import prod
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, DataFormat, div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -21,7 +21,7 @@ from ops.programs.data_movement.paged_cache import (
 )
 
 FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B, BFLOAT4_B)
-RANK = 4
+RANK, TABLE_RANK = 4, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,9 @@ class PagedUpdateArguments:
     shared: bool = False
     first: int = 0
     wide: bool = False
+    block_rows: int | None = None  # Of the cache under other axes; None for those of the cache
+    heads: int | None = None  # The same
+    modulo: int | None = None  # Rows of a user begin again behind so many; None if the cache holds all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,56 +50,83 @@ class PagedFillArguments:
     table: TensorSpec  # [all users, blocks of one], "table"
     users: TensorSpec | None = None  # Rows of the table, "indices"
     user: int = 0
+    block_rows: int | None = None  # Of the cache under other axes; None for those of the cache
+    modulo: int | None = None  # Rows of a user begin again behind so many; None if the cache holds all
+    valid: TensorSpec | None = None  # [1], "valid": the rows of a user, of which the last stay
 
 
 def plan_paged_update(call: PagedUpdateArguments, spec: DeviceSpec) -> Plan:
     """Plan that the rows of every user in the tensor "input" become a row of the user's block of "target"."""
     _require("paged_update_cache", chain(_update_refusals(call), _shard_refusals(call)))
-    if call.source.data_format == FLOAT32 != call.cache.data_format:
-        raise NotSimulatedError(
-            "paged_update_cache: ttsim does not simulate float32 rows of a cache that is not float32; cast them first"
-        )
-    if call.cache.shape[1] > min(TILE, call.source.shape[2]):
-        raise NotSimulatedError(
-            f"paged_update_cache: ttsim does not simulate caches of more than {TILE} heads, or of more heads than the "
-            "input has"
-        )
     indices, table = call.indices, call.table
-    op = PagedUpdateCache(rows=call.rows, has_table=table is not None, shared=call.shared)
+    op = PagedUpdateCache(rows=call.rows, has_table=table is not None, shared=call.shared, modulo=call.modulo)
+    unknown = _unknown_update(call)
 
     def write(builder: PlanBuilder, rows: PlanTensor, *others: PlanTensor) -> PlanTensor:
+        if unknown:
+            builder.leave_out_values(f"paged_update_cache: ttsim does not calculate numbers of {unknown}")
         buffers = paged_update_buffers(rows, call.cache, table, spec, wide=call.wide, by_tensor=indices is not None)
         return builder.run("PagedUpdateCacheDeviceOperation", op, [rows, *others], buffers=buffers, dataflow=True)
 
     return plan_of({"input": call.source, "indices": indices, "table": table, "target": call.cache}, spec, write)
 
 
+def _unknown_update(call: PagedUpdateArguments) -> str:
+    """What makes the numbers of an update unknown, if anything does."""
+    cache, source = call.cache, call.source
+    if source.data_format == FLOAT32 != cache.data_format:
+        return "float32 rows of a cache that is not float32; cast them first"
+    if len(cache.shape) != RANK or len(source.shape) != RANK or (call.table and len(call.table.shape) != TABLE_RANK):
+        return f"tensors that have not {RANK} axes, or tables that are not [users, blocks]; reshape them first"
+    if (call.heads or cache.shape[1], source.padded_shape[-1]) != (cache.shape[1], cache.padded_shape[-1]):
+        return "a cache under other axes; reshape it first"
+    if cache.shape[1] > min(TILE, source.shape[2]):
+        return f"caches of more than {TILE} heads, or of more heads than the input has"
+    return ""
+
+
 def plan_paged_fill(call: PagedFillArguments, spec: DeviceSpec) -> Plan:
     """Plan that the rows of users in the tensor "input" become those of the users' blocks of "target"."""
     _require("paged_fill_cache", _fill_refusals(call))
+    if len(call.cache.shape) != RANK or len(call.source.shape) != RANK:
+        raise NotSimulatedError(f"paged_fill_cache: ttsim simulates tensors of {RANK} axes; reshape them first")
+    op = PagedFillCache(user=call.user if call.users is None else None, modulo=call.modulo)
+    unknown = ""
     if Layout.ROW_MAJOR in (call.cache.layout, call.source.layout) or call.table.layout is Layout.TILE:
-        raise NotSimulatedError("paged_fill_cache: ttsim simulates tiles, and tables in ROW_MAJOR layout")
-    op = PagedFillCache(user=call.user if call.users is None else None)
+        unknown = "rows in ROW_MAJOR layout, or of tables in TILE layout"
+    elif call.source.padded_shape[-1] != call.cache.padded_shape[-1]:
+        unknown = "a cache under other axes; reshape it first"
+    elif len(call.table.shape) != TABLE_RANK:
+        unknown = "tables that are not [users, blocks]; reshape them first"
+    elif call.valid is not None:
+        unknown = "fills up to valid_seq_len_tensor; cut the input instead"
 
     def write(builder: PlanBuilder, rows: PlanTensor, table: PlanTensor, *others: PlanTensor) -> PlanTensor:
-        buffers = paged_fill_buffers(call.source, call.table, call.users, spec)
+        if unknown:
+            builder.leave_out_values(f"paged_fill_cache: ttsim does not calculate numbers of {unknown}")
+        buffers = paged_fill_buffers(call.source, call.table, (call.users, call.valid), spec)
         return builder.run("PagedFillCacheDeviceOperation", op, [rows, table, *others], buffers=buffers, dataflow=True)
 
-    return plan_of(
-        {"input": call.source, "table": call.table, "indices": call.users, "target": call.cache}, spec, write
-    )
+    tensors = {"input": call.source, "table": call.table, "indices": call.users, "valid": call.valid}
+    return plan_of(tensors | {"target": call.cache}, spec, write)
 
 
 def require_rows(
-    cache: TensorSpec, rows: Sequence[int], table: Sequence[Sequence[int]] | None, *, shared: bool
+    cache: TensorSpec,
+    rows: Sequence[int],
+    table: Sequence[Sequence[int]] | None,
+    *,
+    shared: bool,
+    modulo: int | None = None,
 ) -> None:
     """Raises ArgumentError for rows of users that no block has, and for users that change one row of tiles at once.
 
-    ``table`` has the blocks of each user, who has one without a table.
+    ``table`` has the blocks of each user, who has one without a table; rows begin again behind ``modulo``.
     """
-    _, _, block_rows, _ = cache.shape
+    block_rows = cache.shape[2]
     changed = []
-    for user, row in enumerate(rows):
+    for user, position in enumerate(rows):
+        row = position if modulo is None or position == SKIPPED else position % modulo
         own = [0 if shared else user] if table is None else table[user]
         if row == SKIPPED:
             continue
@@ -109,11 +139,18 @@ def require_rows(
     _require_apart("paged_update_cache", cache, changed, at_once=not shared)
 
 
-def require_blocks(cache: TensorSpec, source: TensorSpec, users: Sequence[int], table: Sequence[Sequence[int]]) -> None:
+def require_blocks(
+    cache: TensorSpec,
+    source: TensorSpec,
+    users: Sequence[int],
+    table: Sequence[Sequence[int]],
+    modulo: int | None = None,
+) -> None:
     """Raises ArgumentError for users whom a table does not have, and for blocks that are none or are filled twice."""
     if not all(0 <= user < len(table) for user in users):
         raise ArgumentError(f"paged_fill_cache: a table of {len(table)} users does not have all of {list(users)}")
-    count = div_up(source.padded_shape[-2], cache.padded_shape[-2])
+    rows = source.padded_shape[-2] if modulo is None else min(source.padded_shape[-2], modulo)
+    count = div_up(rows, cache.padded_shape[-2])
     blocks = [(block, 0) for user in users for block in table[user][:count] if block != SKIPPED]
     _require_apart("paged_fill_cache", cache, blocks, at_once=True)
 
@@ -155,12 +192,19 @@ def _update_refusals(call: PagedUpdateArguments) -> Iterator[str]:
         yield "Dim 0 of input tensor must be 1"
     if cache.memory_config.is_sharded():
         yield "Only interleaved cache is supported"
-    if len(cache.shape) != RANK or len(source.shape) != RANK:
-        raise NotSimulatedError(f"paged_update_cache: ttsim does not simulate tensors that have not {RANK} axes")
-    users, columns, blocks = source.padded_shape[1], source.padded_shape[-1], cache.padded_shape[0]
     if call.table is not None:
-        yield from _geometry_refusals("paged_update_cache", "call view", cache, cache.padded_shape[1], columns)
-    elif columns != cache.padded_shape[-1]:
+        heads = _side(cache, 1) if call.heads is None else call.heads
+        yield from _geometry_refusals(
+            "paged_update_cache", "call view", cache, cache.padded_shape[-1], heads, source.padded_shape[-1],
+            call.block_rows,
+        )  # fmt: skip
+        yield from _modulo_refusals(call.modulo, call.block_rows or cache.padded_shape[2], call.table)
+    named = {"block_size_override": call.block_rows, "num_kv_heads_override": call.heads}
+    for name, value in (named | {"cache_position_modulo": call.modulo}).items():
+        if call.table is None and value is not None:
+            yield f"{name} is only supported in paged mode (when page_table is provided)"
+    users, columns, blocks = source.padded_shape[1], source.padded_shape[-1], cache.padded_shape[0]
+    if call.table is None and columns != cache.padded_shape[-1]:
         yield (
             f"Last dim of input tensor ({columns}) must match last dim of cache tensor ({cache.padded_shape[-1]}) in "
             "non-paged mode"
@@ -185,7 +229,7 @@ def _table_refusals(call: PagedUpdateArguments, table: TensorSpec) -> Iterator[s
     if call.indices is None:
         yield "Paged cache requires update_idxs tensor"
     if table.memory_config.is_sharded():
-        raise NotSimulatedError("paged_update_cache: ttsim does not simulate tables in shards")
+        yield from _sharded_table_refusals(call, table)
     if table.data_format != INT32:
         yield "Expect page table to have datatype INT32"
     if table.layout is not Layout.ROW_MAJOR:
@@ -198,8 +242,29 @@ def _table_refusals(call: PagedUpdateArguments, table: TensorSpec) -> Iterator[s
             f"max_num_blocks_per_seq must be less than max_num_blocks: max_num_blocks_per_seq={sides[1]}, "
             f"max_num_blocks={call.cache.padded_shape[0]}"
         )
-    if len(table.shape) > len(sides):
-        raise NotSimulatedError("paged_update_cache: ttsim simulates tables [users, blocks]")
+
+
+def _sharded_table_refusals(call: PagedUpdateArguments, table: TensorSpec) -> Iterator[str]:
+    if table.data_format != UINT16:
+        yield "Expect page table to have datatype UINT16"
+    users, rows = call.source.padded_shape[1], table.shards.shape[0]
+    if users != rows:
+        yield f"Batch size in input tensor {users} should match page table shard height {rows}"
+    raise NotSimulatedError("paged_update_cache: ttsim does not simulate tables in shards")
+
+
+def _modulo_refusals(modulo: int | None, rows: int, table: TensorSpec) -> Iterator[str]:
+    """What is wrong with the rows behind which a user begins again, for blocks of ``rows``."""
+    if modulo is None:
+        return
+    if modulo <= 0 or modulo % rows:
+        yield (
+            f"cache_position_modulo ({modulo}) must be a positive multiple of effective block_size ({rows}); otherwise "
+            "a wrapped position would split across blocks and the kernel can't address it."
+        )
+    blocks = _two_sides(table)[1]
+    if modulo > blocks * rows:
+        yield f"cache_position_modulo ({modulo}) must fit in max_num_blocks_per_seq ({blocks}) * block_size ({rows})"
 
 
 def _index_refusals(indices: TensorSpec | None) -> Iterator[str]:
@@ -210,6 +275,7 @@ def _index_refusals(indices: TensorSpec | None) -> Iterator[str]:
     if indices.layout is not Layout.ROW_MAJOR:
         yield "Expected update_idxs to have memory layout in ROW MAJOR"
     if indices.memory_config.is_sharded():
+        _side(indices, 1)
         raise NotSimulatedError("paged_update_cache: ttsim does not simulate indices in shards")
     if indices.memory_config.buffer_type is not BufferType.DRAM:
         yield "Expect update_idxs to have buffer type DRAM"
@@ -270,53 +336,74 @@ def _fill_refusals(call: PagedFillArguments) -> Iterator[str]:
         yield "Expect page_table_tensor to have memory layout INTERLEAVED"
     if table.data_format != INT32:
         yield "Expect page_table_tensor to have datatype INT32"
-    if len(cache.shape) != RANK or len(source.shape) != RANK or cache.memory_config.is_sharded():
-        raise NotSimulatedError(
-            f"paged_fill_cache: ttsim simulates interleaved tensors of {RANK} axes; reshape and move them first"
-        )
-    if call.users is None and call.user >= table.padded_shape[0]:
+    if call.user >= table.padded_shape[0]:
         yield "Batch idx must be within the page_table batch size"
+    for tensor in (cache, source):
+        _side(tensor, RANK - 1)
+    _, heads, seen, columns, *_ = source.padded_shape
     yield from _geometry_refusals(
-        "paged_fill_cache", "input view", cache, source.padded_shape[1], source.padded_shape[-1]
+        "paged_fill_cache", "input view", cache, cache.padded_shape[3], heads, columns, call.block_rows
     )
-    blocks, rows = _two_sides(table)[1], cache.padded_shape[-2]
-    if source.padded_shape[-2] > rows * blocks:
+    if call.modulo == 0:
+        yield "cache_position_modulo must be > 0 when provided"
+    blocks, rows = _two_sides(table)[1], call.block_rows or cache.padded_shape[2]
+    yield from _modulo_refusals(call.modulo, rows, table)
+    if call.modulo is None and seen > rows * blocks:
+        yield f"Input seq_len ({seen}) must fit in max_num_blocks_per_seq ({blocks}) * block_size ({rows})"
+    users, batch = call.users, source.padded_shape[0]
+    if users is None and batch != 1:
         yield (
-            f"Input seq_len ({source.padded_shape[-2]}) must fit in max_num_blocks_per_seq ({blocks}) * block_size "
-            f"({rows})"
+            f"When no batch_idx_tensor is provided, input_batch must be 1 (got {batch}); pass a batch_idx_tensor of "
+            "size input_batch to fill multiple batch rows in one call."
         )
-    if len(table.shape) > 2:
-        raise NotSimulatedError("paged_fill_cache: ttsim simulates tables [users, blocks]")
-    if call.users is not None and call.users.volume != source.padded_shape[0]:
-        raise NotSimulatedError("paged_fill_cache: give batch_idx_tensor one element for every user of input_tensor")
-    if call.users is not None and call.users.data_format not in (UINT32, INT32):
-        yield "Batch idx tensor must be an integer type"
-    if call.users is None and source.padded_shape[0] != 1:
-        yield (
-            f"When no batch_idx_tensor is provided, input_batch must be 1 (got {source.padded_shape[0]}); pass a "
-            "batch_idx_tensor of size input_batch to fill multiple batch rows in one call."
-        )
+    if users is not None and (count := prod(users.padded_shape)) != batch:
+        yield f"Batch idx tensor must have input_tensor batch dim ({batch}) elements, got {count}"
+    yield from _number_refusals("Batch idx", users)
+    if call.valid is not None:
+        if call.modulo is None:
+            yield "valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"
+        if call.valid.volume != 1:
+            yield f"valid_seq_len tensor must contain exactly 1 element, got logical_volume={call.valid.volume}"
+        yield from _number_refusals("valid_seq_len", call.valid)
 
 
-def _geometry_refusals(owner: str, what: str, cache: TensorSpec, heads: int, columns: int) -> Iterator[str]:
-    """The refusal of heads and columns whose product is not that of a block."""
-    _, own, rows, width = cache.padded_shape
-    if heads * columns != own * width:
+def _number_refusals(what: str, numbers: TensorSpec | None) -> Iterator[str]:
+    if numbers is None:
+        return
+    if numbers.data_format not in (UINT32, INT32):
+        yield f"{what} tensor must be an integer type"
+    if numbers.memory_config.buffer_type is not BufferType.DRAM:
+        yield f"{what} tensor must be DRAM-resident"
+
+
+def _geometry_refusals(
+    owner: str, what: str, cache: TensorSpec, width: int, heads: int, columns: int, block_rows: int | None
+) -> Iterator[str]:
+    """The refusal of heads, rows and columns whose product is not that of a block, and of rows of no whole tiles."""
+    own, rows = _side(cache, 1), _side(cache, 2)
+    wanted = rows if block_rows is None else block_rows
+    if heads * wanted * columns != own * rows * width:
         yield (
             f"{owner} geometry mismatch: cache has {own * rows * width} elems/block (kv_heads={own}, "
-            f"block_size={rows}, head_dim={width}) but {what} is {heads * rows * columns} (kv_heads={heads}, "
-            f"block_size={rows}, head_dim={columns})."
+            f"block_size={rows}, head_dim={width}) but {what} is {heads * wanted * columns} (kv_heads={heads}, "
+            f"block_size={wanted}, head_dim={columns})."
         )
-    if columns != width:
-        raise NotSimulatedError(f"{owner}: ttsim does not simulate a cache under other axes; reshape it first")
+    if wanted % TILE:
+        yield f"effective block_size ({wanted}) must be a multiple of TILE_HEIGHT ({TILE})"
+
+
+def _side(tensor: TensorSpec, axis: int) -> int:
+    """A side with padding; raises DeviceError for a tensor of fewer axes."""
+    rank = len(tensor.padded_shape)
+    if axis >= rank:
+        text = f"ShapeBase[] index out of range. {axis} not in [-{RANK}, {rank})"
+        raise DeviceError(f"{text}\nreshape the tensor of {rank} axes")
+    return tensor.padded_shape[axis]
 
 
 def _two_sides(table: TensorSpec) -> tuple[int, int]:
     """The first two sides of a table."""
-    sides = table.padded_shape
-    if len(sides) == 1:
-        raise DeviceError(f"ShapeBase[] index out of range. 1 not in [-{RANK}, 1)\ngive a table [users, blocks]")
-    return sides[0], sides[1]
+    return table.padded_shape[0], _side(table, 1)
 
 
 def _type_of(data_format: DataFormat) -> str:

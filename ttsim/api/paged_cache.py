@@ -46,9 +46,10 @@ def paged_update_cache(
         batch_offset: 0.
         compute_kernel_config: Width of the numbers on their way; it changes no number.
         mesh_coords: Not simulated; None writes on all devices.
-        block_size: Not simulated; None for the rows of the cache.
-        num_kv_heads: Not simulated; None for the heads of the cache.
-        cache_position_modulo: Not simulated; None for caches that hold all rows.
+        block_size: Rows of a block of a cache under other axes, with a table; None for the rows of the cache.
+        num_kv_heads: Heads of a cache under other axes, with a table; None for the heads of the cache.
+        cache_position_modulo: With a table, rows of a user begin again behind so many, whole blocks; None for caches
+            that hold all rows.
 
     Returns:
         ``cache_tensor``.
@@ -67,13 +68,7 @@ def paged_update_cache(
         [[1.0, 0.0], [0.0, 1.0]]
     """
     owner = "paged_update_cache"
-    require_left_out(
-        owner,
-        mesh_coords=mesh_coords,
-        block_size=block_size,
-        num_kv_heads=num_kv_heads,
-        cache_position_modulo=cache_position_modulo,
-    )
+    require_left_out(owner, mesh_coords=mesh_coords)
     rows = integers_of("update_idxs", update_idxs)
     if any(row < 0 for row in rows):
         raise ArgumentTypeError(f"ttnn.experimental.{owner}(): incompatible function arguments.\nrows count from 0")
@@ -86,13 +81,16 @@ def paged_update_cache(
         shared=bool(share_cache),
         first=batch_offset,
         wide=compute_kernel_config is not None and bool(compute_kernel_config.fp32_dest_acc_en),
+        block_rows=block_size,
+        heads=num_kv_heads,
+        modulo=cache_position_modulo,
     )
 
     def strict() -> None:
         if are_readable(update_idxs_tensor, page_table):
             users = rows if update_idxs_tensor is None else update_idxs_tensor.values().reshape(-1).tolist()
             table = None if page_table is None else page_table.values().tolist()
-            require_rows(cache_tensor.spec, users, table, shared=call.shared)
+            require_rows(cache_tensor.spec, users, table, shared=call.shared, modulo=cache_position_modulo)
 
     tensors = {"input": input_tensor, "indices": update_idxs_tensor, "table": page_table, "target": cache_tensor}
     return run_on_several(f"experimental.{owner}", plan_paged_update, call, tensors, strict)
@@ -115,18 +113,19 @@ def paged_fill_cache(
     """Writes all rows of a user, or of several, into the user's blocks of a cache.
 
     Args:
-        cache_tensor: [blocks, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        cache_tensor: [blocks, heads, rows, columns] in TILE layout; it is changed in place.
         input_tensor: [users, heads, rows, columns] of the same data type, in TILE layout, interleaved; its padding is
             written, too.
         page_table: [all users, blocks of one user], int32: the blocks of the cache that hold the rows of each user; -1
             leaves rows out.
         batch_idx_tensor: [users], int32 or uint32: which users.
-        batch_idx: Which user, without ``batch_idx_tensor``.
+        batch_idx: Which user, without ``batch_idx_tensor``; in the table in any case.
         compute_kernel_config: It changes nothing.
         mesh_coords: Not simulated; None writes on all devices.
-        block_size: Not simulated; None for the rows of the cache.
-        cache_position_modulo: Not simulated; None for caches that hold all rows.
-        valid_seq_len_tensor: Not simulated; None for all rows.
+        block_size: Rows of a block of a cache under other axes; None for the rows of the cache.
+        cache_position_modulo: Rows of a user begin again behind so many, whole blocks; None for caches that hold all
+            rows.
+        valid_seq_len_tensor: [1], int32 or uint32: how many rows count, with ``cache_position_modulo``; None for all.
 
     Returns:
         ``cache_tensor``.
@@ -143,25 +142,24 @@ def paged_fill_cache(
         [0.0, 1.0, 0.0, 1.0]
     """
     owner = "paged_fill_cache"
-    require_left_out(
-        owner,
-        mesh_coords=mesh_coords,
-        block_size=block_size,
-        cache_position_modulo=cache_position_modulo,
-        valid_seq_len_tensor=valid_seq_len_tensor,
-    )
+    require_left_out(owner, mesh_coords=mesh_coords)
     call = PagedFillArguments(
         cache=cache_tensor.spec,
         source=input_tensor.spec,
         table=page_table.spec,
         users=None if batch_idx_tensor is None else batch_idx_tensor.spec,
         user=batch_idx,
+        block_rows=block_size,
+        modulo=cache_position_modulo,
+        valid=None if valid_seq_len_tensor is None else valid_seq_len_tensor.spec,
     )
 
     def strict() -> None:
         if are_readable(batch_idx_tensor, page_table):
             users = [batch_idx] if batch_idx_tensor is None else batch_idx_tensor.values().reshape(-1).tolist()
-            require_blocks(cache_tensor.spec, input_tensor.spec, users, page_table.values().tolist())
+            blocks = page_table.values().tolist()
+            require_blocks(cache_tensor.spec, input_tensor.spec, users, blocks, cache_position_modulo)
 
-    tensors = {"input": input_tensor, "table": page_table, "indices": batch_idx_tensor, "target": cache_tensor}
+    tensors = {"input": input_tensor, "table": page_table, "indices": batch_idx_tensor, "valid": valid_seq_len_tensor}
+    tensors |= {"target": cache_tensor}
     return run_on_several(f"experimental.{owner}", plan_paged_fill, call, tensors, strict)

@@ -33,6 +33,7 @@ class PagedUpdateCache(DataMovement):
     rows: tuple[int, ...]
     has_table: bool
     shared: bool  # Whether all users write into the one block of the cache
+    modulo: int | None = None  # Rows of a user begin again behind so many
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The cache with the rows."""
@@ -44,15 +45,15 @@ class PagedUpdateCache(DataMovement):
         for user, row in enumerate(map(int, rows)):
             if row == SKIPPED:
                 continue
-            block, at = (0 if self.shared else user), row
+            block, at = (0 if self.shared else user), row if self.modulo is None else row % self.modulo
             if table is not None:
-                block, at = int(table[user, row // block_rows]), row % block_rows
+                block, at = int(table[user, at // block_rows]), at % block_rows
             updated[block, :, at] = source[0, user, :heads].astype(cache.dtype)
         return updated
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A row of tiles of every user and head is read, changed and written."""
-        users, (_, heads, _, columns) = read.shape[1], written.padded_shape
+        users, heads, columns = read.shape[1], written.padded_shape[1], written.padded_shape[-1]
         changed = written.changed(shape=(users, heads, TILE, columns), padded_shape=None)
         return copy_movement(changed, changed, spec)
 
@@ -65,6 +66,7 @@ class PagedFillCache(DataMovement):
     """
 
     user: int | None
+    modulo: int | None = None  # Rows of a user begin again behind so many
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The cache with the rows; padding counts."""
@@ -75,7 +77,7 @@ class PagedFillCache(DataMovement):
         source = np.pad(source, ((0, 0), (0, 0), *whole))[..., : cache.shape[-1]]
         for number, user in enumerate(users):
             for first in range(0, source.shape[-2], block_rows):
-                block = int(table[user, first // block_rows])
+                block = int(table[user, (first if self.modulo is None else first % self.modulo) // block_rows])
                 part = source[number, :, first : first + block_rows]
                 if block != SKIPPED:
                     filled[block, :, : part.shape[-2]] = part
@@ -83,7 +85,8 @@ class PagedFillCache(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """The rows of tiles that are read are written."""
-        return copy_movement(read, written.changed(shape=read.shape, padded_shape=None), spec)
+        place = read.memory_config if written.memory_config.is_sharded() else written.memory_config
+        return copy_movement(read, written.changed(shape=read.shape, padded_shape=None, memory_config=place), spec)
 
 
 def paged_update_buffers(
@@ -93,7 +96,7 @@ def paged_update_buffers(
 
     ``wide`` rows of elements are float32, and those of a float32 cache.
     """
-    cores, columns = source.spec.shards.grid, cache.padded_shape[-1] // TILE
+    cores, columns = source.spec.shards.grid, source.spec.padded_shape[-1] // TILE
     elements = FLOAT32 if wide or cache.data_format == FLOAT32 else BFLOAT16
     together = BUFFERING * columns
     return (
@@ -108,13 +111,17 @@ def paged_update_buffers(
 
 
 def paged_fill_buffers(
-    source: TensorSpec, table: TensorSpec, users: TensorSpec | None, spec: DeviceSpec
+    source: TensorSpec, table: TensorSpec, numbers: Sequence[TensorSpec | None], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Two rows of tiles on their way, a row of the table, and the users if a tensor names them."""
+    """Two rows of tiles on their way, a row of the table, and the numbers that tensors have: users, valid rows."""
     rows, columns = source.matrix[0] // TILE, source.padded_shape[-1] // TILE
     cores = first_cores(min(rows, spec.grid.cores), spec.grid.cols, spec.grid.rows).merged()
     return (
         tile_buffer("rows", BUFFERING * columns, source.data_format, cores),
         buffer("blocks", aligned_page(table, spec), INT32, cores),
-        *(() if users is None else (buffer("users", users.volume * 4, users.data_format, cores),)),
+        *(
+            buffer(name, tensor.volume * 4, tensor.data_format, cores)
+            for name, tensor in zip(("users", "valid"), numbers, strict=True)
+            if tensor is not None
+        ),
     )

@@ -66,6 +66,28 @@ def test_rows_of_a_user_fill_its_blocks(device, by_tensor):
     assert np.array_equal(cache.to_numpy(), wanted)
 
 
+def test_rows_begin_again_in_a_cache_of_the_last_ones(device):
+    """160 rows in two blocks of 32, 5 and 1: the last 32 rows fill block 5 and the 32 before them block 1."""
+    cache, keys = put_all(device, "6x3x32x64 tile + 1x3x160x64 tile")
+    wanted, rows = cache.to_numpy(), keys.to_numpy()[0]
+    wanted[5], wanted[1] = rows[:, 128:], rows[:, 96:128]
+    table = whole(device, [[5, 1, 2]])
+    assert np.array_equal(fill(cache, keys, table, cache_position_modulo=64).to_numpy(), wanted)
+    few = put(device, ROWS)
+    wanted[1, :, 6], wanted[0, :, 1] = few.to_numpy()[0]
+    table, last = whole(device, [[5, 1, 2], [4, 0, 3]]), whole(device, [102, 97])
+    update(cache, few, update_idxs_tensor=last, page_table=table, cache_position_modulo=64)
+    assert np.array_equal(cache.to_numpy(), wanted)
+
+
+def test_rows_wider_than_those_of_the_cache(device):
+    """Buffers of four tiles of float32 rows, whose numbers are not calculated."""
+    cache, keys = put_all(device, f"2x3x64x64 tile + {ROWS.replace('tile', 'tile float32')}")
+    sizes = held(lambda: update(cache, keys, update_idxs=[40, 2]))
+    assert sizes == [4 * 2048, 2 * 4096, 4 * 2048, 4 * 2048, 4 * 2048]
+    assert refusal(lambda: update(cache, keys, update_idxs=[40, 2])).startswith("NotSimulated: paged_update_cache")
+
+
 def test_what_the_cores_hold(device):
     """Two rows of two tiles of the cache, a shard, both as elements, changed ones of two users; indices; blocks."""
     cache, keys, few = put_all(device, f"6x3x32x64 tile + {ROWS} + 1x3x70x64 tile")
@@ -96,6 +118,21 @@ REFUSED = [
      "(DataType::BFLOAT8_B) must match cache tensor dtype (DataType::BFLOAT16) for paged_fill_cache;"),
     (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), batch_idx=1),
      "Batch idx must be within the page_table batch size"),
+    (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), batch_idx=1, batch_idx_tensor=whole(d, [0])),
+     "Batch idx must be within the page_table batch size"),
+    (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), batch_idx_tensor=whole(d, [0, 0])),
+     "Batch idx tensor must have input_tensor batch dim (1) elements, got 2"),
+    (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), block_size=32), "paged_fill_cache geometry "
+     "mismatch: cache has 12288 elems/block (kv_heads=3, block_size=64, head_dim=64) but input view is 6144 ("),
+    (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), cache_position_modulo=32),
+     "cache_position_modulo (32) must be a positive multiple of effective block_size (64); otherwise"),
+    (lambda d, c, k: fill(c, put(d, "1x3x64x64 tile"), whole(d, [[0, 1]]), valid_seq_len_tensor=whole(d, [64])),
+     "valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"),
+    (lambda d, c, k: update(c, k, update_idxs=[1, 2], num_kv_heads=3),
+     "num_kv_heads_override is only supported in paged mode (when page_table is provided)"),
+    (lambda d, c, k: update(c, k, update_idxs_tensor=whole(d, [1, 2]), page_table=whole(d, [[0], [1]]),
+                            cache_position_modulo=128),
+     "cache_position_modulo (128) must fit in max_num_blocks_per_seq (1) * block_size (64)"),
 ]  # fmt: skip
 
 
