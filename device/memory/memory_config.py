@@ -366,26 +366,32 @@ def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemo
     """Refuses shards that do not hold a padded ``rows`` x ``cols`` matrix; the first line is the real library's."""
     shard_rows, shard_cols = shards.shape
     high, wide, cores = div_up(rows, shard_rows), div_up(cols, shard_cols), shards.num_cores()
-    problem = None
-    if layout is Layout.TILE and (shard_rows % TILE or shard_cols % TILE):
-        problem = f"Physical shard shape ({shard_rows}, {shard_cols}) must be tile {{{TILE}, {TILE}}} sized!"
-    elif memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+    problem = (layout is Layout.TILE and ragged_tiles(shards)) or None
+    if problem is None and memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         if shard_cols != cols:
             problem = f"Shard width {shard_cols} must match physical width {cols} for height sharded"
         elif high > cores:
             problem = f"Number of shards along height {high} must not exceed number of cores {cores}"
-    elif memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+    elif problem is None and memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
         if shard_rows != rows:
             problem = f"Shard height {shard_rows} must match physical height {rows} for width sharded"
         elif wide > cores:
             problem = f"Number of shards along width {wide} must not exceed number of cores {cores}"
-    elif memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
+    elif problem is None and memory_layout is TensorMemoryLayout.BLOCK_SHARDED:
         problem = _block_problem(high, wide, shards)
     if problem is not None:
         raise DeviceError(
             f"{problem}\nmemory_config: the tensor is a matrix of {rows}x{cols} elements when padded; "
             f"shards of {shard_rows}x{shard_cols} on {cores} cores {shards.grid} do not hold it"
         )
+
+
+def ragged_tiles(shards: ShardSpec) -> str | None:
+    """What the real library says of shards that are no whole tiles; None for others."""
+    rows, cols = shards.shape
+    if rows % TILE == cols % TILE == 0:
+        return None
+    return f"Physical shard shape ({rows}, {cols}) must be tile {{{TILE}, {TILE}}} sized!"
 
 
 def _block_problem(high: int, wide: int, shards: ShardSpec) -> str | None:

@@ -7,16 +7,18 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
-from device.numbers.formats import BFLOAT16, DataFormat
+from device.numbers.formats import BFLOAT16, UINT8, DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import in_dram, row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
+    RANK,
     copied,
     rows_of,
+    seen_in_four,
     tilized_by,
     typecast_by,
     unpadded_by,
@@ -33,8 +35,6 @@ from ops.programs.data_movement.placement import (
     without_spec,
 )
 
-RANK = 4  # axes that the programs of the library take at most
-
 
 def plan_tilize(
     source: TensorSpec,
@@ -45,16 +45,18 @@ def plan_tilize(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
     on_one_core: bool = False,
+    by_tile: bool = False,
     cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
 
-    ``cores`` are those that may be used; None for all.
+    ``cores`` are those that may be used; None for all. With ``by_tile`` one core tilizes tile by tile.
     """
+    where = source.memory_config if place is None else place
+    require_shard_spec(where, in_rows=False)
     if source.layout is not Layout.ROW_MAJOR:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
-    where = source.memory_config if place is None else place
     if padded_shape is not None:
         _check_padded_shape(source, padded_shape, where)
     check_rows(source, spec)
@@ -71,6 +73,7 @@ def plan_tilize(
             padded_shape=padded_shape,
             whole=not pads,
             on_one_core=on_one_core,
+            by_tile=by_tile,
             cores=cores,
         )
         if len(source.shape) <= RANK or where.is_sharded():
@@ -88,7 +91,7 @@ def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
     ones = next((axis for axis, side in enumerate(source.shape) if side != 1), len(source.shape))
     if len(source.shape) - ones <= RANK:
         return
-    seen = viewed(source, (prod(source.shape[: 1 - RANK]), *source.shape[1 - RANK :]), spec)
+    seen = viewed(source, seen_in_four(source.shape), spec)
     if seen.padded_shape[-1] != source.padded_shape[-1]:
         raise NotSimulatedError(
             f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
@@ -98,10 +101,8 @@ def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
 
 def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: MemoryConfig) -> None:
     """Raises DeviceError if a shape in tiles does not hold a tensor; ArgumentError if it has more axes."""
-    shape = source.shape
+    shape, padded = seen_in_four(source.shape), seen_in_four(padded)
     rank, way_out = len(shape), "output_tensor_shape: round the last two sides up to whole tiles"
-    if len(padded) < rank:
-        raise DeviceError(f"ShapeBase[] index out of range. {len(padded)} not in [-4, {len(padded)})\n{way_out}")
     sides = (1, *shape) if rank == 1 < len(padded) else shape
     if len(padded) > len(sides) and rank not in (2, 3):
         raise NotSimulatedError(f"output_tensor_shape: {len(padded)} axes of a tensor of {rank} are not simulated")
@@ -110,8 +111,12 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
             f"Tensor with shape Shape({list(shape)}) (Shape({list(padded)})) cannot be sharded because alignment will "
             f"have rank greater than 2!\n{way_out}, and leave the other sides"
         )
-    for axis, (side, whole) in enumerate(zip(sides, padded, strict=False)):
-        if side > whole:
+    if source.data_format == UINT8:
+        return  # which is refused before its shape is looked at
+    for axis, side in enumerate(sides):
+        if axis >= len(padded):
+            raise DeviceError(f"{no_such_axis(axis)}\n{way_out}")
+        if side > padded[axis]:
             raise DeviceError(
                 f"Output tensor shape Shape({list(padded)}) must be greater than or equal to input shape "
                 f"Shape({list(shape)}) in each dimension, but is smaller in dimension {axis}\n{way_out}"
@@ -122,6 +127,11 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
             f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
             f"{TILE})\n{way_out}"
         )
+
+
+def no_such_axis(rank: int) -> str:
+    """What the library says of the axis behind the last of a shape with so many axes."""
+    return f"ShapeBase[] index out of range. {rank} not in [-{max(rank, RANK)}, {rank})"
 
 
 def plan_untilize(
@@ -138,8 +148,10 @@ def plan_untilize(
     Interleaved tiles lose their padding. Tiles in shards keep it: as padding of interleaved rows, and between the
     images of rows in shards.
     """
+    if source.layout is Layout.ROW_MAJOR and place is not None:
+        require_shard_spec(place, in_rows=True)
     write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core, cores=cores)
-    return _plan_of_rows(source, spec, write, source.padded_shape, free_l1)
+    return plan_of_rows(source, spec, write, source.padded_shape, free_l1)
 
 
 def untilized_rows(
@@ -162,7 +174,7 @@ def untilized_rows(
     return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core, cores=cores)
 
 
-def _plan_of_rows(
+def plan_of_rows(
     source: TensorSpec,
     spec: DeviceSpec,
     write: Callable[..., PlanTensor],
@@ -193,6 +205,7 @@ def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> 
                 f"input last dimension. Input shape: Shape({squeezed}), New shape: Shape({list(padded)}), Shard width: "
                 f"{rows.shards.shape[1]}\n{way_out}"
             )
+        viewed(rows, padded, spec)
     page_bytes, size = row_bytes(rows, padded[-1]), rows.buffer(spec).size_bytes
     if size % page_bytes:
         raise DeviceError(
@@ -213,12 +226,24 @@ def plan_untilize_with_unpadding(
     *,
     place: MemoryConfig | None = None,
     on_one_core: bool = False,
+    cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a smaller shape or the same."""
+    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a shape of as many axes or more.
+
+    Axes behind those of the tensor are left out. ``cores`` are those that may be used; None for all.
+    """
+    rank, way_out = len(source.shape), "output_tensor_end: give an index for each axis of the tensor"
+    if len(shape) < rank:
+        raise DeviceError(f"{no_such_axis(len(shape))}\n{way_out}")
+    if rank > RANK and prod(shape[rank:]) != 1:
+        raise DeviceError(f"Attempting to reshape between two shapes with different volumes\n{way_out}")
+    shape = shape[:rank]
     where = source.memory_config if place is None else place
-    write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core)
-    return _plan_of_rows(source, spec, write, shape, free_l1)
+    if not source.memory_config.is_sharded():
+        require_shard_spec(where, in_rows=False)
+    write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core, cores=cores)
+    return plan_of_rows(source, spec, write, shape, free_l1)
 
 
 def plan_typecast(
@@ -311,7 +336,7 @@ def placed(
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config and into is None:
         return source
-    if (refused := without_spec(source_spec, place)) is not None:
+    if (refused := without_spec(source_spec, place, data_format)) is not None:
         raise DeviceError(refused)
     result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
 
@@ -371,13 +396,17 @@ def plan_interleaved_to_sharded(
 ) -> Plan:
     """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
     result = source.changed(memory_config=place, data_format=data_format)
-    if source.memory_config.is_sharded():
-        raise DeviceError("Input tensor must be interleaved\ninput_tensor: it is sharded; reshard deals shards anew")
+    require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
     shards = place.shard_spec
-    if shards is None:
-        raise DeviceError("Shard spec must be provided\noutput_memory_config: give it a ShardSpec")
     refused = blocks_in_dram(place)
-    if refused is None and source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
+    if source.memory_config.is_sharded():
+        refused = (
+            "Input tensor memory layout must be INTERLEAVED, but got TensorMemoryLayout::"
+            f"{source.memory_config.memory_layout.name}\ninput_tensor: it is sharded; reshard deals shards anew"
+        )
+    elif shards is None:
+        refused = "Output memory config must be sharded\noutput_memory_config: give it a ShardSpec"
+    elif refused is None and source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             f"Shard page size must currently have L1 aligned page size\nrows of {shards.shape[1]} elements are no "
             f"whole multiple of {spec.l1.alignment_bytes} bytes; give wider shards"
@@ -394,9 +423,13 @@ def plan_sharded_to_interleaved(
     shards = source.memory_config.shard_spec
     if shards is None:
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
+    result = source.changed(memory_config=place, data_format=data_format)
+    require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
     refused = None
     if in_dram(source):
         refused = GATHERED_IN_DRAM
+    elif place.is_sharded():
+        refused = "Output memory config must be Interleaved\nmemory_config: reshard deals shards anew"
     elif source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
         refused = (
             f"Shard page size must be aligned to {spec.l1.alignment_bytes}B for L1 Tensor\n"
@@ -404,13 +437,7 @@ def plan_sharded_to_interleaved(
         )
     elif source.layout is Layout.ROW_MAJOR and data_format not in (None, source.data_format):
         refused = "If diff output type, tensor must be TILED\noutput_dtype: give tiles, or leave it out"
-    return _plan_of_copy(
-        Conversion.SHARDED_TO_INTERLEAVED,
-        source,
-        source.changed(memory_config=place, data_format=data_format),
-        spec,
-        refused,
-    )
+    return _plan_of_copy(Conversion.SHARDED_TO_INTERLEAVED, source, result, spec, refused)
 
 
 def plan_reshard(
@@ -421,12 +448,40 @@ def plan_reshard(
     The shards are those of the tensor "target" if there is one, into which the program writes, whatever ``place`` is.
     """
     place = place if target is None else target.memory_config
-    if target is not None and source.memory_config.is_sharded() and not place.is_sharded():
-        raise DeviceError("output must be sharded\noutput_tensor: give shards, or leave it out")
     result = source.changed(memory_config=place)
-    source_shards, target_shards = source.memory_config.shard_spec, place.shard_spec
-    if source_shards is None or target_shards is None:
-        raise DeviceError("input must be sharded\nreshard: both places need a ShardSpec")
+    require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
+    unlike = None if target is None else next(_unlike_target(source, target), None)
+    if not source.memory_config.is_sharded():
+        refused: str | None = "input must be sharded\ninput_tensor: use to_memory_config"
+    elif unlike is not None or not place.is_sharded():
+        refused = unlike or "output must be sharded\nreshard: give shards, or use to_memory_config"
+    else:
+        refused = _reshard_refusal(source, result, spec)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        return copied(builder, Conversion.RESHARD, tensor, result, "output", refused=refused, into=into)
+
+    return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _unlike_target(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
+    """In what a tensor that is to receive shards differs from them, in the library's order."""
+    sides = {
+        "logical shape": (f"Shape({list(tensor.shape)})" for tensor in (source, target)),
+        "dtype": (f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)),
+        "layout": (f"Layout::{tensor.layout.name}" for tensor in (source, target)),
+    }
+    for name, (before, after) in sides.items():
+        if before != after:
+            yield (
+                f"Input tensor {name} ({before}) must equal output tensor {name} ({after})\n"
+                "output_tensor: give one like the input, or leave it out"
+            )
+
+
+def _reshard_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why Reshard does not deal shards into others; None where it does."""
+    place = result.memory_config
     refused = blocks_in_dram(source.memory_config, place)
     if in_dram(source) and in_dram(result):
         refused = refused or _pages_refusal(source, result, spec)
@@ -439,12 +494,7 @@ def plan_reshard(
                     f"DataType::{source.data_format.name.upper()} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {spec.l1.alignment_bytes} bytes for reshard\ngive tiles, or wider shards"
                 )
-    refused = refused or _pages_refusal(source, result, spec)
-
-    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
-        return copied(builder, Conversion.RESHARD, tensor, result, "output", refused=refused, into=into)
-
-    return plan_of({"input": source, "target": target}, spec, write)
+    return refused or _pages_refusal(source, result, spec)
 
 
 def _pages_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:

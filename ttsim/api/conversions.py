@@ -333,7 +333,6 @@ def to_layout(
         The converted tensor; ``tensor`` itself if nothing changes.
 
     Raises:
-        NotSimulatedError: ``sub_core_grids`` are to untilize a row of tiles.
         DeviceError: The tensor was deallocated, or the library has no program for its shards.
 
     Examples:

@@ -37,7 +37,6 @@ from ttsim.api.device_calls import (
     format_of,
     integers_of,
     operation,
-    require_left_out,
     required_device,
 )
 from ttsim.api.without_elements import is_empty, made
@@ -239,13 +238,15 @@ def tilize(
     memory_config: MemoryConfig | None = None,
     dtype: DataType | None = None,
     use_multicore: bool = True,
-    use_low_perf: object = None,
+    use_low_perf: bool = False,
     tile: object = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout brought into TILE layout; its rows and shards must be whole tiles.
 
     Args:
+        use_multicore: False tilizes on one core, between interleaved buffers.
+        use_low_perf: True tilizes tile by tile on one core, which takes the least L1.
         sub_core_grids: Cores that may be used; None for all.
         tile: `ttnn.Tile` of the only simulated size, 32 x 32; None for the same.
 
@@ -256,8 +257,8 @@ def tilize(
         >>> ttnn.tilize(ttnn.zeros((1, 1, 32, 64), device=device)).layout
         Layout.TILE
     """
-    require_left_out("tilize", use_low_perf=use_low_perf)
     options: dict[str, Any] = {"place": memory_config, "on_one_core": not use_multicore, "cores": sub_core_grids}
+    options["by_tile"] = use_low_perf
     required_device("tilize", input_tensor)
     if is_empty(input_tensor):
         return made(input_tensor, input_tensor.shape, memory_config, dtype=dtype, layout=Layout.TILE)
@@ -273,13 +274,15 @@ def tilize_with_val_padding(
     memory_config: MemoryConfig | None = None,
     dtype: DataType | None = None,
     use_multicore: bool = True,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout padded to a shape and brought into TILE layout.
 
     Args:
         output_tensor_shape: Padded shape, with sides that are no smaller than those of the tensor.
         pad_value: What the padding holds; it is no part of the result's values.
+        use_multicore: False tilizes on one core.
+        sub_core_grids: Cores that may be used; None for all.
 
     Returns:
         The tensor in TILE layout; ``input_tensor`` itself if it is in TILE layout.
@@ -290,14 +293,14 @@ def tilize_with_val_padding(
         (Shape([1, 1, 30, 40]), Shape([1, 1, 32, 64]))
     """
     owner = "tilize_with_val_padding"
-    require_left_out(owner, sub_core_grids=sub_core_grids)
     shape = integers_of("output_tensor_shape", output_tensor_shape)
     required_device(owner, input_tensor)
     if is_empty(input_tensor) and input_tensor.layout is not Layout.TILE:  # the shape becomes that of the elements
         if not isinstance(pad_value, Real):
             raise ArgumentTypeError(f"{owner}: pad_value must be a number, not {shown(pad_value)}")
         return made(input_tensor, shape, memory_config, value=float(pad_value), dtype=dtype, layout=Layout.TILE)
-    return _padded(owner, input_tensor, memory_config, use_multicore, padded_shape=shape, data_format=format_of(dtype))
+    options: dict[str, Any] = {"padded_shape": shape, "data_format": format_of(dtype), "cores": sub_core_grids}
+    return _padded(owner, input_tensor, memory_config, use_multicore, **options)
 
 
 def in_tiles(tensor: Tensor) -> Tensor:
@@ -316,12 +319,14 @@ def tilize_with_zero_padding(
     memory_config: MemoryConfig | None = None,
     output_dtype: DataType | None = None,
     use_multicore: bool = True,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """A tensor in ROW_MAJOR layout padded with zeros to whole tiles and brought into TILE layout.
 
     Args:
         output_dtype: Data type of the result; None for that of the tensor.
+        use_multicore: False tilizes on one core.
+        sub_core_grids: Cores that may be used; None for all.
 
     Returns:
         The tensor in TILE layout; ``input_tensor`` itself if it is in TILE layout.
@@ -331,8 +336,8 @@ def tilize_with_zero_padding(
         Shape([1, 1, 32, 64])
     """
     owner = "tilize_with_zero_padding"
-    require_left_out(owner, sub_core_grids=sub_core_grids)
-    return _padded(owner, input_tensor, memory_config, use_multicore, data_format=format_of(output_dtype))
+    options: dict[str, Any] = {"data_format": format_of(output_dtype), "cores": sub_core_grids}
+    return _padded(owner, input_tensor, memory_config, use_multicore, **options)
 
 
 def _padded(owner: str, tensor: Tensor, place: MemoryConfig | None, use_multicore: bool, **options: Any) -> Tensor:
@@ -398,13 +403,15 @@ def untilize_with_unpadding(
     *,
     memory_config: MemoryConfig | None = None,
     use_multicore: bool = True,
-    sub_core_grids: object = None,
+    sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
     """The first rows and columns of a tensor in TILE layout, in ROW_MAJOR layout; block floats become bfloat16.
 
     Args:
-        output_tensor_end: The last index that is kept, on each axis; it lies before the padding.
+        output_tensor_end: The last index that is kept, on each axis. Numbers behind the last of the tensor are not
+            simulated.
         use_multicore: False computes the result on one core, between interleaved buffers.
+        sub_core_grids: Cores that may be used, of interleaved tiles; None for all.
 
     Returns:
         The kept part in ROW_MAJOR layout.
@@ -414,8 +421,7 @@ def untilize_with_unpadding(
         >>> ttnn.untilize_with_unpadding(tiles, (0, 0, 29, 39)).shape
         Shape([1, 1, 30, 40])
     """
-    owner, place, sides = "untilize_with_unpadding", memory_config, tuple(input_tensor.shape)
-    require_left_out(owner, sub_core_grids=sub_core_grids)
+    owner, place = "untilize_with_unpadding", memory_config
     shape = tuple(end + 1 for end in integers_of("output_tensor_end", output_tensor_end))
     required_device(owner, input_tensor)
     if is_empty(input_tensor):
@@ -425,7 +431,5 @@ def untilize_with_unpadding(
                 "output_tensor_end: keep no elements"
             )
         return _rows_without_elements(input_tensor, shape, memory_config)
-    if len(shape) != len(sides) or any(length > side for length, side in zip(shape, sides, strict=True)):
-        raise ArgumentError(f"{owner}: output_tensor_end must lie within {list(sides)}, before padding")
-    planner, on_one_core = plan_untilize_with_unpadding, not use_multicore
-    return converted(owner, planner, input_tensor, shape, place=place, on_one_core=on_one_core)
+    options: dict[str, Any] = {"place": place, "on_one_core": not use_multicore, "cores": sub_core_grids}
+    return converted(owner, plan_untilize_with_unpadding, input_tensor, shape, **options)

@@ -5,13 +5,13 @@ from functools import partial
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
-from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme
+from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme, ragged_tiles
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import padded_by
-from ops.planners.to_config import check_rows
+from ops.planners.to_config import check_rows, plan_of_rows
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
 
 
@@ -31,18 +31,30 @@ def plan_to_layout(
     """
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
+    if layout is not source.layout:
+        where = source.memory_config if place is None else place
+        require_shard_spec(where, in_rows=False)
+        ragged = None if where.shard_spec is None else ragged_tiles(where.shard_spec)
+        if ragged is not None:  # the place must have tiles, even of rows
+            raise DeviceError(f"{ragged}\nmemory_config: give shards of whole tiles, and move the result afterwards")
     if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
         raise DeviceError(
             "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
             "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
             f"dtype: leave {target_format} out, and typecast before"
         )
-    if untilizes and place is not None:
-        require_shard_spec(place, in_rows=False)
     if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
+        if len(source.shape) == 1 and source.memory_config.is_sharded():
+            raise DeviceError(
+                "ttnn::to_layout: Cannot convert a sharded device tensor with rank 1 to TILE_LAYOUT. Tilize requires "
+                "shard dimensions divisible by tile size, but rank promotion to 2D produces a shard height of 1. Move "
+                "to interleaved first, then tilize.\ntensor: it is a vector in shards"
+            )
         TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
         check_rows(source, spec)
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format, cores=cores)
+    if untilizes and source.volume:
+        return plan_of_rows(source, spec, write, source.shape, free_l1)
     return plan_of(source, spec, write, free_l1=free_l1)
 
 

@@ -7,10 +7,11 @@ recorded plans. All functions leave their source allocated.
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
-from typing import Any
+from operator import gt
+from typing import Any, Final
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
@@ -32,6 +33,7 @@ from ops.programs.data_movement.copy import (
     Conversion,
     CopyTensor,
     Uneven,
+    beyond_cores,
     fits_generated_code,
     generated_depths,
     uneven,
@@ -44,6 +46,17 @@ from ops.programs.data_movement.copy_buffers import (
 )
 from ops.programs.data_movement.placement import blocks_in_dram
 
+# What the library calls the work of the cores that have whole rows of tiles, by whether one has all
+_UNITS: Final = {
+    (Conversion.TILIZE, False): "tilize_full",
+    (Conversion.TILIZE, True): "tilize",
+    (Conversion.TILIZE_WITH_VAL_PADDING, False): "main",
+    (Conversion.TILIZE_WITH_VAL_PADDING, True): "main",
+    (Conversion.UNTILIZE, False): "main",
+    (Conversion.UNTILIZE_WITH_UNPADDING, False): "full",
+    (Conversion.UNTILIZE_WITH_UNPADDING, True): "main",
+}
+RANK, UNSIGNED = 4, 1 << 32  # axes that the programs take at most; the library counts in 32 bits
 GENERATED_FORMATS = (BFLOAT16, BFLOAT8_B)  # of interleaved tiles that a program of their own untilizes
 
 
@@ -55,6 +68,7 @@ def copied(
     name: str,
     *,
     on_one_core: bool = False,
+    by_tile: bool = False,
     refused: str | None = None,
     into: PlanTensor | None = None,
     cores: CoreRangeSet | None = None,
@@ -64,14 +78,16 @@ def copied(
     ``refused`` is another reason to refuse it; ``cores`` are those that may be used, None for all.
     """
     result, spec = into or PlanTensor(name, target), builder.device_spec
-    op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core, cores=cores)
+    op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core, by_tile=by_tile, cores=cores)
     here = replace(op, free_l1=builder.free_l1)
     if here.cut(source.spec, target, spec) != op.cut(source.spec, target, spec):
         op = here
     refused = refused or next(_refusals(op, source.spec, target, spec), None)
-    options: dict[str, Any] = {"on_one_core": on_one_core, "free_l1": op.free_l1, "within": cores}
+    options: dict[str, Any] = {"on_one_core": op.alone, "by_tile": by_tile, "free_l1": op.free_l1, "within": cores}
     buffers = () if refused else buffers_of_copy(conversion, source, result, spec, **options)
-    require_cores(cores, spec, op.name, used=buffers[0].cores if buffers else None)
+    if buffers:
+        unit = "" if op.blocks(source.spec, target, spec) else _UNITS.get((conversion, op.alone), "")
+        require_cores(cores, spec, op.name, unit=unit, used=buffers[0].cores)
     plain = conversion is Conversion.COPY and stays(source.spec, target)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN and not plain
     read, written = ([source], result) if into is None else ([source, into], None)
@@ -123,6 +139,7 @@ def _copy_op(
     target: TensorSpec,
     *,
     on_one_core: bool = False,
+    by_tile: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> CopyTensor:
     keeps = conversion is Conversion.UNTILIZE and keeps_padding(source, target.memory_config)
@@ -132,6 +149,7 @@ def _copy_op(
         kept=None if target.shape == source.shape else target.shape,
         padded=source.padded_shape if keeps else None,
         on_one_core=on_one_core,
+        by_tile=by_tile,
         cores=cores,
     )
 
@@ -158,6 +176,11 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
             if shards is not None and op.on_one_core:
                 yield "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
         case Conversion.TILIZE_WITH_VAL_PADDING:
+            if source.data_format == UINT8:
+                yield (
+                    "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors\n"
+                    f"input_tensor: typecast {source.data_format} first"
+                )
             page_bytes = 0 if shards is None else row_bytes(source, shards.shape[1])
             whole_rows = source.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
             if shards is not None and not whole_rows and page_bytes % alignment_bytes:
@@ -165,11 +188,6 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                     f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"
                     "give wider shards, or interleaved rows"
-                )
-            if source.data_format == UINT8:
-                yield (
-                    "Can only tilize bfloat16/float32 or int32/uint32/uint16 or fp8_e4m3 tensors\n"
-                    f"input_tensor: typecast {source.data_format} first"
                 )
         case Conversion.UNTILIZE:
             parts = () if shards is None or not op.on_one_core else zip(source.matrix, shards.shape, strict=True)
@@ -190,8 +208,10 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
         case _:
             yield from _refusals_of_copies(op.conversion, source, target, spec)
     blocks = op.blocks(source, target, spec)
+    if op.cores is not None and op.cores.empty() and op.conversion is not Conversion.UNTILIZE:
+        yield f"{beyond_cores(0)}\nsub_core_grids: name a core, or leave it out for all"
     if blocks is not None and blocks.refusal is not None:
-        yield f"{blocks.refusal}\nL1 is full: deallocate tensors, or keep them in DRAM"
+        yield f"{blocks.refusal}\nL1 is full: deallocate tensors, keep them in DRAM, or allow more cores"
 
 
 def _refusals_of_copies(
@@ -236,18 +256,20 @@ def tilized_by(
     padded_shape: tuple[int, ...] | None = None,
     whole: bool,
     on_one_core: bool = False,
+    by_tile: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
     """Tiles of rows that are whole tiles, or of rows that are padded on the way.
 
-    Whole tiles that stay in their scheme in L1 stay in their shards, whatever `place` is. `padded_shape` is the shape
-    with padding of an interleaved result; None for the least. ``cores`` are those that may be used; None for all.
+    Whole tiles that all cores leave in their scheme in L1 stay in their shards, whatever `place` is. `padded_shape` is
+    the shape with padding of an interleaved result; None for the least. ``cores`` are those that may be used; None for
+    all.
     """
     spec, tile_format, scheme = source.spec, data_format or source.spec.data_format, place.memory_layout
     shards = spec.memory_config.shard_spec
     padded = padded_shape or TensorSpec(spec.shape, tile_format, Layout.TILE).padded_shape
     in_l1 = BufferType.DRAM not in (spec.memory_config.buffer_type, place.buffer_type)
-    stays = in_l1 and spec.memory_config.memory_layout is scheme
+    stays = in_l1 and spec.memory_config.memory_layout is scheme and cores is None
     if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
         if padded_shape is None:
             alike = spec.padded_shape[-1] % TILE == 0  # the last shard may be ragged
@@ -260,8 +282,8 @@ def tilized_by(
         place = replace(place, shard_spec=ShardSpec(shards.grid, shape, shards.orientation))
     result = TensorSpec(spec.shape, tile_format, Layout.TILE, place, None if place.is_sharded() else padded_shape)
     conversion = Conversion.TILIZE if whole else Conversion.TILIZE_WITH_VAL_PADDING
-    alone = on_one_core or (cores is not None and cores.num_cores() == 1)
-    return copied(builder, conversion, source, result, name, on_one_core=alone, cores=cores)
+    options: dict[str, Any] = {"on_one_core": on_one_core, "by_tile": by_tile, "cores": cores}
+    return copied(builder, conversion, source, result, name, **options)
 
 
 def untilized_by(
@@ -275,10 +297,11 @@ def untilized_by(
 ) -> PlanTensor:
     """Rows of tiles that keep their padding, but for generated code, which cuts it off.
 
-    Some ``cores`` take one row of interleaved tiles alone (DeviceError), which is not simulated.
+    Some ``cores`` take one row of interleaved tiles alone.
     """
     if cores is not None:
-        raise _some_cores_refusal(source.spec, target, on_one_core=on_one_core)
+        refused = _some_cores_refusal(source.spec, target, on_one_core=on_one_core)
+        return copied(builder, Conversion.UNTILIZE, source, target, name, refused=refused, cores=cores)
     sharded = source.spec.memory_config.is_sharded() or target.memory_config.is_sharded()
     generated = not sharded and not on_one_core and source.spec.data_format in GENERATED_FORMATS
     spec, free = builder.device_spec, builder.free_l1
@@ -290,24 +313,24 @@ def untilized_by(
     return copied(builder, conversion, source, target, name, on_one_core=on_one_core)
 
 
-def _some_cores_refusal(tiles: TensorSpec, rows: TensorSpec, *, on_one_core: bool) -> DeviceError | NotSimulatedError:
-    """What is said of tiles with no padding that a call wants some cores to untilize."""
+def _some_cores_refusal(tiles: TensorSpec, rows: TensorSpec, *, on_one_core: bool) -> str | None:
+    """Why some cores do not untilize tiles with no padding; None for a row of interleaved tiles."""
     high, way_out = tiles.matrix[0], "sub_core_grids: leave it out"
     for side, tensor in (("Input", tiles), ("Output", rows)):
         if tensor.memory_config.is_sharded():
             first = f"{side} memory layout must be interleaved when sub_core_grid argument provided"
-            return DeviceError(f"{first}\n{way_out}")
+            return f"{first}\n{way_out}"
     if on_one_core:
-        return DeviceError(
+        return (
             "sub_core_grid implementation only supported when use_multicore flag argument is set to true\n"
             "use_multicore: leave it out"
         )
     if high > TILE:
-        return DeviceError(
+        return (
             f"sub_core_grid untilize only supports tensors one tile row tall, got height {high} with tile height "
             f"{TILE}\n{way_out}"
         )
-    return NotSimulatedError(f"untilize: a row of tiles on some cores is not simulated; {way_out}")
+    return None
 
 
 def unpadded_by(
@@ -320,14 +343,18 @@ def unpadded_by(
     on_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """Rows of tiles without the padding, in a shape that is no larger; shards are cut to it.
+    """Rows of tiles without the padding, in a shape of as many axes; shards are cut to it.
 
-    One core does all, or some ``cores``, only between interleaved places.
+    A larger shape has rows and columns of unknown numbers. One core does all only between interleaved places; some
+    ``cores`` take interleaved tiles.
     """
     result = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
-    refused = unpadding_refusal(source.spec, result, place)
-    interleaved = not source.spec.memory_config.is_sharded() and not place.is_sharded()
-    alone, cores = on_one_core and interleaved, cores if interleaved else None
+    refused = unpadding_refusal(source.spec, result, place, cores)
+    if refused is None and any(map(gt, shape, source.spec.shape)):
+        builder.leave_out_values(
+            f"untilize_with_unpadding: ttsim does not simulate what lies behind {list(source.spec.shape)}; keep less"
+        )
+    alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
     conversion = Conversion.UNTILIZE_WITH_UNPADDING
     return copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused, cores=cores)
 
@@ -335,11 +362,15 @@ def unpadded_by(
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
     """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
 
-    Shards stay on the cores of the tiles. HEIGHT shards of several whole images keep as many; HEIGHT shards of tiles
-    that are in another scheme are as wide as `place` asks. WIDTH and BLOCK shards of one width go to `place`. A
-    DeviceError refuses rows of a vector that would have shards of two axes.
+    WIDTH shards stay as wide as they are, and all shards on the cores of the tiles. HEIGHT shards of several whole
+    images keep as many; HEIGHT shards of tiles that are in another scheme are as wide as `place` asks. WIDTH and BLOCK
+    shards of one width go to `place`. A DeviceError refuses rows of a vector that would have shards of two axes, and
+    interleaved tiles if `place` lacks shards, which tiles in its scheme have.
     """
-    wanted, current, scheme = place.shard_spec, source.memory_config, place.memory_layout
+    current, scheme = source.memory_config, place.memory_layout
+    if not current.is_sharded():
+        require_shard_spec(place, in_rows=False)
+    wanted = place.shard_spec or (current.shard_spec if current.memory_layout is scheme else None)
     if wanted is None:
         return place
     if len(shape) < 2 and scheme is not Scheme.WIDTH_SHARDED:
@@ -360,18 +391,30 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
             shard[0] = images * shape[-2]
         shard[1] = columns if current.memory_layout is scheme else wanted.shape[1]
     elif scheme is Scheme.WIDTH_SHARDED:
-        shard[0] = rows
+        shard = [rows, shards.shape[1] if current.memory_layout is scheme else shard[1]]
     return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (shard[0], shard[1]), shards.orientation))
 
 
-def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfig) -> str | None:
+def seen_in_four(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape as the programs see it: the first axes of more than four as one."""
+    return (prod(shape[: 1 - RANK]), *shape[1 - RANK :]) if len(shape) > RANK else shape
+
+
+def unpadding_refusal(
+    source: TensorSpec, target: TensorSpec, place: MemoryConfig, cores: CoreRangeSet | None = None
+) -> str | None:
     """Why the library does not cut the padding off, if it does not; said once the rows are allocated in `place`."""
     before, after = source.memory_config.memory_layout, target.memory_config.memory_layout
     batched, width, out_width = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], target.padded_shape[-1]
     unbatched, first, named = "Can only write unbatched output", "", f"TensorMemoryLayout::{after.name}"
+    images = zip(*(seen_in_four(shape)[:-2] for shape in (source.padded_shape, target.padded_shape)), strict=True)
+    unlike = next(((axis, *sides) for axis, sides in enumerate(images) if sides[0] != sides[1]), None)
     match before, after:
         case _ if source.memory_config.is_sharded() and before is after and in_dram(target):
             first = f"{before.name} -> {after.name} output must be in L1; got buffer_type=BufferType::DRAM"
+        case Scheme.WIDTH_SHARDED, _ if unlike is not None:
+            axis, side, wanted_side = unlike
+            first = f"Input tensor padded shape[{axis}] ({side}) must equal output shape[{axis}] ({wanted_side})"
         case Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED | Scheme.BLOCK_SHARDED:
             first = f"Output memory config layout must be HEIGHT_SHARDED when output is sharded but got {named}"
         case Scheme.BLOCK_SHARDED, Scheme.HEIGHT_SHARDED:
@@ -405,11 +448,13 @@ def unpadding_refusal(source: TensorSpec, target: TensorSpec, place: MemoryConfi
                     f"Input tensor width ({width}) must equal output width ({out_width}) or output width / shard width "
                     "must equal num cores"
                 )
-        case Scheme.WIDTH_SHARDED, Scheme.INTERLEAVED if width - out_width >= source.shards.shape[1]:
+        case Scheme.WIDTH_SHARDED, Scheme.INTERLEAVED if (width - out_width) % UNSIGNED >= source.shards.shape[1]:
             first = (
-                f"Input tensor width difference ({width - out_width}) must be less than shard width "
+                f"Input tensor width difference ({(width - out_width) % UNSIGNED}) must be less than shard width "
                 f"({source.shards.shape[1]})"
             )
+    if not first and source.memory_config.is_sharded() and cores is not None:
+        first = "Sharded untilize does not support sub core grid specification"
     if not first and source.memory_config.is_sharded() and in_dram(source):
         first = not_in_l1("sh_in", "sh_input")
     return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None

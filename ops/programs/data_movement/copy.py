@@ -75,6 +75,7 @@ class CopyTensor(DataMovement):
     # Padded shape of the source if the result takes its rows of padding for rows of its own; None if not
     padded: tuple[int, ...] | None = None
     on_one_core: bool = False  # One core does all
+    by_tile: bool = False  # One core tilizes rows tile by tile
     cores: CoreRangeSet | None = None  # That may be used; None for all
     # Bytes of each core's L1 that the plan releases above a shard that moves up: so far it moves. None if unknown
     room_bytes: int | None = None
@@ -90,6 +91,12 @@ class CopyTensor(DataMovement):
     def casts(self) -> bool:
         """Whether the format changes on the way."""
         return self.formats is not None and self.formats[0] != self.formats[1]
+
+    @property
+    def alone(self) -> bool:
+        """Whether one core does all: by the call's wish, or as the only one that may tilize."""
+        only = self.conversion is Conversion.TILIZE and self.cores is not None and self.cores.num_cores() < 2
+        return self.on_one_core or self.by_tile or only
 
     def moved(self, values: Array) -> Array:
         """What is kept, with padding as rows where the program leaves it, in the format of the result.
@@ -111,9 +118,8 @@ class CopyTensor(DataMovement):
 
     def blocks(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | None":
         """The blocks of the program; see `tile_blocks`."""
-        free = self.free_l1
-        alone, within = self.on_one_core, self.cores
-        return tile_blocks(self.conversion, read, written, spec, on_one_core=alone, free_l1=free, within=within)
+        free, within = self.free_l1, self.cores
+        return tile_blocks(self.conversion, read, written, spec, on_one_core=self.alone, free_l1=free, within=within)
 
     def cut(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | tuple[int, int] | None":
         """What the program chooses by the L1 that is free: its blocks, or how many pieces generated code holds."""
@@ -128,7 +134,7 @@ class CopyTensor(DataMovement):
                 tensor.changed(memory_config=MemoryConfig(buffer_type=tensor.memory_config.buffer_type))
                 for tensor in (read, written)
             )
-        sides = sides_of(read, written, spec, on_one_core=self.on_one_core, within=self.cores)
+        sides = sides_of(read, written, spec, on_one_core=self.alone, within=self.cores)
         blocks = self.blocks(read, written, spec)
         if blocks is not None:  # the counted core has a whole block of every image
             tile_rows, columns = (min(side, blocks.side) for side in (blocks.high, blocks.wide))
@@ -193,7 +199,9 @@ class TileBlocks:
 
     @property
     def refusal(self) -> str | None:
-        """Why the library cuts no such blocks: L1 has no room for a tile, or for one alone."""
+        """Why the library cuts no such blocks: L1 has no room for a tile, or for one alone; or there are few cores."""
+        if self.within is not None and self.num_cores > (cores := self.within.num_cores()):
+            return beyond_cores(cores)
         if self.step < 1:
             return "single_block_size_limit must be at least 1"
         return "No solution found for single_block_size" if self.step == 1 < self.side else None
@@ -221,6 +229,11 @@ class TileBlocks:
         return {width: CoreRangeSet(set(CoreRangeSet(cores).merged().ranges)) for width, cores in of_width.items()}
 
 
+def beyond_cores(cores: int) -> str:
+    """What the library says of so many cores, of which it looks for one more."""
+    return f"vector::_M_range_check: __n (which is {cores}) >= this->size() (which is {cores})"
+
+
 def _free_beside(result: TensorSpec, spec: DeviceSpec, free_l1: FreeL1 | None) -> tuple[int, int]:
     """What is expected and found beside a result; all of L1 where nothing is known of it."""
     return (spec.l1.usable_bytes,) * 2 if free_l1 is None else free_l1.beside(result, spec)
@@ -238,13 +251,15 @@ def tile_blocks(
 ) -> TileBlocks | None:
     """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles.
 
-    ``free_l1`` is free before the result has its place; None for an empty L1, in which it takes none.
+    A program that pads on one core has blocks where rows do not fit L1. ``free_l1`` is free before the result has its
+    place; None for an empty L1, in which it takes none.
     """
     sharded = source.memory_config.is_sharded() or (conversion in UNTILIZES and target.memory_config.is_sharded())
-    if on_one_core or sharded or conversion not in TILIZES | UNTILIZES:
+    cores = spec.grid.cores if within is None else within.num_cores()
+    pads_alone = on_one_core and conversion is Conversion.TILIZE_WITH_VAL_PADDING
+    if sharded or not cores or conversion not in TILIZES | UNTILIZES or (on_one_core and not pads_alone):
         return None
     tiles = target if target.layout is Layout.TILE else source
-    cores = spec.grid.cores if within is None else within.num_cores()
     high, wide = (side // TILE for side in (TILE, *tiles.padded_shape)[-2:])
     images = prod(tiles.padded_shape[:-2])
     core_tiles = div_up(prod((1, *source.padded_shape)[-2:]) // TILE**2, cores)
@@ -265,14 +280,31 @@ def tile_blocks(
         return TileBlocks(side=side, step=step, high=rows, wide=wide, images=images, row_wise=by_rows, within=within)
 
     blocks = cut(high)
-    if blocks.num_cores > cores:
+    if blocks.num_cores > cores and within is None:
         return None
     if wide * pair_bytes >= expected:
         return blocks
+    if on_one_core:
+        return None
     # To choose, Untilize counts the blocks that all images would have as one, though it cuts every image
     counted = cut(high * images) if by_rows else blocks
     is_wide = wide > WIDE_TILES and (counted.high > WIDE_TILES or wide > counted.high)
     return blocks if is_wide and spread_evenly(high * images, cores)[0] < counted.num_cores else None
+
+
+PADDING_ALIGNMENT: Final = 32  # bytes that a core alone keeps free beside the rows that it pads or cuts
+
+
+def tiles_alone(conversion: Conversion, source: TensorSpec, target: TensorSpec, across: int, spec: DeviceSpec) -> int:
+    """Tiles across that one core alone holds of both tensors at a time: all, or a part that half of its L1 holds."""
+    room = spec.l1.bytes // 2 - spec.l1.base_bytes
+    rows = source if source.layout is Layout.ROW_MAJOR else target
+    if conversion in (Conversion.TILIZE_WITH_VAL_PADDING, Conversion.UNTILIZE_WITH_UNPADDING):
+        element_bytes = row_bytes(rows, 1)
+        most = (room - PADDING_ALIGNMENT) // (element_bytes * (2 * TILE + 1)) // TILE
+    else:
+        most = room // (source.data_format.tile_bytes + target.data_format.tile_bytes)
+    return next((tiles for tiles in range(min(across, most), 0, -1) if across % tiles == 0), 1)
 
 
 def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: int, sticks: int) -> Sides:

@@ -32,9 +32,17 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
     volume_tiles,
 )
-from ops.programs.data_movement.copy import TILIZES, Conversion, generated_depths, generated_pieces, tile_blocks
+from ops.programs.data_movement.copy import (
+    TILIZES,
+    Conversion,
+    generated_depths,
+    generated_pieces,
+    tile_blocks,
+    tiles_alone,
+)
 
 MOST_BYTES = 1 << 18  # of a row that is copied at once
+TILES_OF_SOME_CORES = 2  # of a row of tiles that some cores untilize, on their way through each
 HALF_TILE = 16  # columns of rows that have a writer of their own, and tiles on their way to it
 
 ENDS: Final = ("argument", "result")
@@ -49,12 +57,14 @@ def buffers_of_copy(
     spec: DeviceSpec,
     *,
     on_one_core: bool = False,
+    by_tile: bool = False,
     free_l1: FreeL1 | None = None,
     within: CoreRangeSet | None = None,
 ) -> Buffers:
     """Dataflow buffers of a program that is run by itself, not within a convolution.
 
-    Programs that tilize or untilize have rows of tiles of both tensors, or of blocks of them, or shards as they lie.
+    Programs that tilize or untilize have rows of tiles of both tensors, or of blocks of them, or shards as they lie. A
+    core alone has as much of a row of tiles as half of its L1 holds, or a tile.
     """
     source, target = read.spec, written.spec
     tilizes, untilizes = conversion in TILIZES, conversion is Conversion.UNTILIZE
@@ -70,7 +80,9 @@ def buffers_of_copy(
                 tile_buffer("tiles", read_depth * tiles, source.data_format, cores),
                 tile_buffer("rows", written_depth * tiles, target.data_format, cores),
             )
-    if source.memory_config.is_sharded() and within is None and not (on_one_core and untilizes):
+    if untilizes and within is not None:
+        return _both(ENDS, TILES_OF_SOME_CORES, source, target, _cores_of_a_row(source, spec, within))
+    if source.memory_config.is_sharded() and within is None and not (on_one_core and untilizes) and not by_tile:
         on_one_core, in_shards = False, _buffers_in_shards(conversion, read, written, spec)
         if in_shards is not None:
             return in_shards
@@ -88,9 +100,10 @@ def buffers_of_copy(
         return (*chain.from_iterable(tiles_of_blocks), *pads)
     rows, across = (side // TILE for side in (target if tilizes else source).matrix)
     if on_one_core:
-        cores, depth = first_cores(1, spec.grid.cols, spec.grid.rows), 1
+        cores, depth = page_cores(1, spec.grid, within=within), 1
         if untilizes and target.memory_config.is_sharded():
             across = _shard_tiles(target)[1]
+        across = 1 if by_tile else tiles_alone(conversion, source, target, across, spec)
     else:
         used, core_rows = spread_evenly(rows, spec.grid.cores if within is None else within.num_cores())
         cores = page_cores(used, spec.grid, row_wise=untilizes, within=within)
@@ -98,6 +111,13 @@ def buffers_of_copy(
         twice = core_rows > 1 and BUFFERING * pair_bytes <= spec.l1.usable_bytes
         depth = BUFFERING if twice and untilizes else 1
     return _both(ENDS, depth * across, source, target, cores)
+
+
+def _cores_of_a_row(source: TensorSpec, spec: DeviceSpec, within: CoreRangeSet) -> CoreRangeSet:
+    """The cores, of some that may be used, that untilize as many tiles each of a single row of tiles."""
+    tiles = source.matrix[1] // TILE
+    count = next(cores for cores in range(min(within.num_cores(), tiles), 0, -1) if tiles % cores == 0)
+    return page_cores(count, spec.grid, row_wise=True, within=within)
 
 
 def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:

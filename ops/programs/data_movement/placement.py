@@ -19,7 +19,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout as Scheme,
 )
-from device.numbers.formats import div_up, round_up
+from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -227,13 +227,17 @@ def is_dram_blocks(place: MemoryConfig) -> bool:
     return place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM
 
 
-def without_spec(source: TensorSpec, config: MemoryConfig) -> str | None:
-    """Why no program moves a tensor to a sharded place without shards; None for other places."""
+def without_spec(source: TensorSpec, config: MemoryConfig, data_format: DataFormat | None = None) -> str | None:
+    """Why no program moves a tensor to a sharded place without shards, in a format or its own; None for other places.
+
+    Rows are refused in another step where the library does not look at the shards first: by Reshard of HEIGHT shards,
+    and by Copy in another format.
+    """
     if not config.is_sharded() or config.shard_spec is not None:
         return None
     by_height = {source.memory_config.memory_layout, config.memory_layout} == {Scheme.HEIGHT_SHARDED}
-    direct = by_height or not source.memory_config.is_sharded()
-    return no_shards(config, in_rows=source.layout is Layout.ROW_MAJOR and direct)
+    copies = data_format is not None and (source.memory_config.is_sharded() or data_format != source.data_format)
+    return no_shards(config, in_rows=source.layout is Layout.ROW_MAJOR and (by_height or copies))
 
 
 def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:

@@ -340,12 +340,6 @@ def test_a_call_keeps_to_some_cores(plan):
 
 
 REFUSED_ON_SOME_CORES = [
-    (partial(plan_untilize, tensor_spec("128x64 tile height/64x64/2")), "Input memory layout must be interleaved when"),
-    (partial(plan_untilize, tensor_spec("64x64 tile")), "sub_core_grid untilize only supports tensors one tile row"),
-    (
-        partial(plan_untilize, tensor_spec("32x64 tile"), on_one_core=True),
-        "sub_core_grid implementation only",
-    ),
     (
         partial(plan_pad, tensor_spec("128x64"), ((0, 1), NONE), 0.0, by_one_core=True),
         "ttnn.pad: sub_core_grids is only",
@@ -366,6 +360,19 @@ REFUSED_ON_SOME_CORES = [
 def test_what_does_not_keep_to_some_cores_is_refused(plan, first):
     with pytest.raises(DeviceError, match=f"^{first}"):
         plan(SPEC, cores=SOME)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "alone", "first"),
+    [
+        ("128x64 tile height/64x64/2", False, "Input memory layout must be interleaved when"),
+        ("64x64 tile", False, "sub_core_grid untilize only supports tensors one tile row"),
+        ("32x64 tile", True, "sub_core_grid implementation only"),
+    ],
+)
+def test_some_cores_untilize_together_a_row_of_interleaved_tiles(tiles, alone, first):
+    (step,) = plan_untilize(tensor_spec(tiles), SPEC, on_one_core=alone, cores=SOME).steps
+    assert step.refused.startswith(first)
 
 
 @pytest.mark.parametrize(

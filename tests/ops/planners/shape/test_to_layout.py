@@ -2,6 +2,8 @@
 
 import re
 from contextlib import nullcontext
+from dataclasses import replace
+from operator import gt
 
 import pytest
 
@@ -9,7 +11,7 @@ from device.errors import DeviceError
 from device.memory.memory_config import Layout
 from device.plan import Free, Operation
 from ops.planners.shape.to_layout import plan_to_layout
-from ops.planners.to_config import plan_tilize, plan_untilize
+from ops.planners.to_config import plan_tilize, plan_untilize, plan_untilize_with_unpadding
 from tests.build import N150, buffer_rows, place, programs, tensor_spec
 
 
@@ -120,3 +122,37 @@ def test_tiles_of_five_axes_are_seen_without_padding_that_was_asked_for(shape, p
 def test_rows_of_more_axes_than_four_are_viewed_unless_the_first_are_ones(source, refused):
     with pytest.raises(DeviceError, match="Changing the last dimension") if refused else nullcontext():
         plan_to_layout(tensor_spec(source), Layout.TILE, N150)
+
+
+@pytest.mark.parametrize(
+    ("source", "shape", "wanted", "result"),
+    [
+        ("96x160 uint16 tile l1", (97, 161), None, (97, 161)),  # more than there is
+        ("96x160 uint16 tile l1", (1, 97, 160), None, (1, 97)),  # more axes than the tensor has
+        ("2x1x3x96x160 uint16 tile l1", (2, 1, 6, 96, 151), None, (2, 1, 6, 96, 151)),
+        ("96x250 tile width/96x64/8 l1", (96, 251), None, (96, 256)),  # of shards as wide as they are
+        ("96x160 tile width/96x32/5 l1", (96, 160), "width", (96, 160)),  # a place that says no shards
+    ],
+)
+def test_rows_have_any_shape_of_as_many_axes(source, shape, wanted, result):
+    source = tensor_spec(source)
+    where = wanted and replace(source.memory_config, shard_spec=None)
+    plan = plan_untilize_with_unpadding(source, shape, N150, place=where)
+    rows = plan.tensors["output"]
+    assert rows.padded_shape == result
+    assert (plan.without_values is not None) is any(map(gt, rows.shape, source.shape))
+    if source.memory_config.is_sharded():
+        assert rows.shards.shape == source.shards.shape
+
+
+def test_tiles_lie_in_the_wanted_shards_where_some_cores_tilize():
+    wanted = place("width/32x64/2")
+    rows = tensor_spec("32x64 width/32x32/2 l1")
+    plan = plan_tilize(rows, N150, place=wanted, cores=wanted.shard_spec.grid)
+    assert plan.tensors["output"].memory_config == wanted
+
+
+def test_a_place_of_rows_need_not_hold_the_padding_of_tiles():
+    """Four images of 8 rows, which are 128 rows in tiles."""
+    plan = plan_to_layout(tensor_spec("4x8x96 tile"), Layout.ROW_MAJOR, N150, place=place("height/32x96/1"))
+    assert plan.tensors["output"].memory_config == place("height/32x96/1")

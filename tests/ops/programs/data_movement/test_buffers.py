@@ -33,12 +33,22 @@ from ops.programs.data_movement.upsample import (
 )
 from tests.build import buffer_rows, place, tensor_spec
 
+SOME = place("height/32x32/4").shard_spec.grid
 WORMHOLE, BLACKHOLE = load_spec("wormhole_n150"), load_spec("blackhole_p150")
 CASES = """
 # a row of tiles on each of four cores
 Tilize | 128x128 | 128x128 tile l1 | 8192@4, 8192@4
 # on one core
 Tilize alone | 128x128 | 128x128 tile | 8192@1, 8192@1
+# 320 tiles of 8 KiB in half of L1: 80 of float32, of which 64 divide them; a row of padding leaves room for 81
+Tilize alone | 32x10240 float32 | 32x10240 float32 tile | 64*4096@1, 64*4096@1
+TilizeWithValPadding alone | 30x3200 float32 | 30x3200 float32 tile | 50*4096@1, 50*4096@1
+UntilizeWithUnpadding alone | 30x3200 float32 tile | 30x3200 float32 | 50*4096@1, 50*4096@1
+Untilize alone | 32x38400 tile bfloat8_b | 32x38400 | 200*1088@1, 200*2048@1
+# a tile at a time
+Tilize by_tile | 128x128 height/64x128/2 | 128x128 tile height/64x128/2 | 2048@1, 2048@1
+# three tiles across on three of four cores
+Untilize some | 32x96 tile | 32x96 | 2*2048@3, 2*2048@3
 Untilize alone | 128x128 tile | 128x128 | 8192@1, 8192@1
 Untilize alone | 128x128 tile width/128x32/4 | 128x128 | 8192@1, 8192@1
 Untilize alone | 128x128 tile | 128x128 width/128x32/4 | 2048@1, 2048@1
@@ -269,7 +279,8 @@ def buffers_of(program, source_text, target_text):
         case "Reshape":
             tiled = source.layout is Layout.TILE
             return tile_buffers(source, target, 16, spec) if tiled else stick_buffers(source, target, spec)
-    return buffers_of_copy(Conversion(name), *tensors, spec, on_one_core="alone" in words)
+    more = {"on_one_core": bool({"alone", "by_tile"} & set(words)), "by_tile": "by_tile" in words}
+    return buffers_of_copy(Conversion(name), *tensors, spec, **more, within=SOME if "some" in words else None)
 
 
 @pytest.mark.parametrize("case", [line for line in CASES.strip().splitlines() if not line.startswith("#")])
