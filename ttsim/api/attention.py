@@ -1,6 +1,6 @@
 """ttnn.transformer.scaled_dot_product_attention."""
 
-from device.errors import NotSimulatedError
+from device.errors import ArgumentTypeError, NotSimulatedError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention, validate
 from ttsim.api.device_calls import cached_plan, operation_as, require_left_out, required_device
@@ -40,19 +40,20 @@ def scaled_dot_product_attention(
         attn_mask: [1 or batch, 1 or heads, rows, keys] in DRAM, which is added.
         is_causal: Queries see no later keys; not with a mask.
         scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: Not simulated.
+        sliding_window_size: How many keys queries see: the last ones if ``is_causal``, else half of so many to both
+            sides; 0 or None for all. Not with a mask.
         memory_config: Memory of the result, interleaved; None for DRAM.
         program_config: Cores and chunks; None for all cores and chunks of 32.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
-        attention_sink: Not simulated.
+        attention_sink: [1, heads, 1, 1] in DRAM: a score of each head without a value, scaled as the others are.
         cu_window_seqlens: Not simulated.
-        windowed_q_token_offset: Not simulated; 0.
-        windowed_q_token_offset_tensor: Not simulated.
-        output_concat_heads: Not simulated.
+        windowed_q_token_offset: Accepted as in ttnn, where it changes nothing without ``cu_window_seqlens``.
+        windowed_q_token_offset_tensor: The same.
+        output_concat_heads: Heads stand side by side in the result.
         attn_mask_block_map: Not simulated.
 
     Returns:
-        [batch, heads, rows, size], of the queries' data type.
+        [batch, heads, rows, size], or [batch, 1, rows, heads * size], of the queries' data type.
 
     Examples:
         >>> q, k, v = (ttnn.ones((1, 2, 64, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(3))
@@ -60,18 +61,19 @@ def scaled_dot_product_attention(
         1.0
     """
     owner = "scaled_dot_product_attention"
-    require_left_out(
-        owner, sliding_window_size=sliding_window_size, attention_sink=attention_sink,
-        cu_window_seqlens=cu_window_seqlens, windowed_q_token_offset=windowed_q_token_offset or None,
-        windowed_q_token_offset_tensor=windowed_q_token_offset_tensor, output_concat_heads=output_concat_heads,
-        attn_mask_block_map=attn_mask_block_map,
-    )  # fmt: skip
+    require_left_out(owner, cu_window_seqlens=cu_window_seqlens, attn_mask_block_map=attn_mask_block_map)
+    window = sliding_window_size or 0
+    if min(window, windowed_q_token_offset) < 0:
+        text = f"ttnn.transformer.{owner}(): incompatible function arguments."
+        raise ArgumentTypeError(f"{text}\nsliding_window_size and windowed_q_token_offset count from 0")
     config = program_config
     if config is not None and (config.sub_core_grids is not None or config.segmented_accumulation):
         raise NotSimulatedError(f"{owner}: sub_core_grids and segmented_accumulation are not simulated; leave them out")
     tensors = {"query": input_tensor_q, "key": input_tensor_k, "value": input_tensor_v}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
+    if attention_sink is not None:
+        tensors["sinks"] = attention_sink
     device, *_ = [required_device(owner, tensor) for tensor in tensors.values()]
     compute = None if compute_kernel_config is None else compute_kernel_config.argument()
     call = AttentionArguments(
@@ -86,6 +88,9 @@ def scaled_dot_product_attention(
         chunks=(32, 32) if config is None else (config.q_chunk_size, config.k_chunk_size),
         phases=2 if compute is None else compute.fidelity_phases,
         fp32_dest=compute is not None and compute.fp32_dest,
+        window=window,
+        sinks=None if attention_sink is None else attention_sink.spec,
+        joined=output_concat_heads,
     )
     validate(call, device.spec)
     if attn_mask is not None:  # the scores that it is added to are scaled afterwards

@@ -23,6 +23,7 @@ OPERANDS = ("query", "key", "value")
 IN_STEP_TILE_ROWS = 4  # most of a chunk of queries where cores walk through keys in step
 TRIPLED_TILE_ROWS = 3, 8  # least of a chunk of queries, and most of one of keys, for three chunks of keys at a time
 SCRATCH_BYTES = 32  # for each of these chunks and one more; what they hold is not known
+WINDOW_TILES = 5  # of the masks of a window, which are made once
 PACKED_TILE_ROWS = 2  # of the result that are packed together
 HINT = "give queries [batch, heads, rows, size], and keys and values [batch, fewer heads, keys, size]"
 
@@ -42,6 +43,9 @@ class AttentionArguments:
     chunks: tuple[int, int] = (CHUNK, CHUNK)  # Rows of queries and of keys
     phases: int = 2
     fp32_dest: bool = False
+    window: int = 0  # Keys that a query sees; 0 for all
+    sinks: TensorSpec | None = None  # [1, heads, 1, 1]
+    joined: bool = False  # Heads stand side by side in the result
 
     @property
     def factor(self) -> float:
@@ -93,6 +97,11 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
             yield "Operands to SDPA need to be DRAM/L1 interleaved"
     if call.causal and call.mask is not None:
         yield "is_causal and attn_mask cannot both be present. Got is_causal: true, attn_mask: true"
+    if call.window and call.mask is not None:
+        yield (
+            "sliding_window_size and attn_mask cannot both be present; bake the sliding-window mask into attn_mask. "
+            f"Got sliding_window_size: {call.window}, attn_mask: true"
+        )
     if call.mask is not None:
         yield from _refusals_of_mask(call, call.mask)
     (batch, heads, rows, size), (_, key_heads, keys, _) = query.shape, key.shape
@@ -107,13 +116,18 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
     if not key.shape[3] == value.shape[3] == size:
         yield f"K and V hidden dim must match. Got K: {key.shape[3]}, V: {value.shape[3]}"
     if heads < key_heads or heads % key_heads:
-        yield (f"Q num_heads must be >= K num_heads and divisible by K num_heads. Got Q: {heads}, K: {key_heads}")
+        yield (
+            "Q num_heads must be >= K num_heads and divisible by K num_heads, and K num_heads must be greater than 0. "
+            f"Got Q: {heads}, K: {key_heads}"
+        )
     for name, chunk in zip("qk", call.chunks, strict=True):
         if chunk % TILE or not chunk:
             yield (
                 f"{name}_chunk_size must be a positive multiple of TILE_SIZE. Got {name}_chunk_size: {chunk}, "
                 f"TILE_SIZE: {TILE}"
             )
+    if call.sinks is not None:
+        yield from _refusals_of_sinks(call.sinks, heads)
     for tensor in (query, key, value):
         if tensor.shape[3] % TILE:
             yield "Padding is not supported on the head_dim dimension"
@@ -123,6 +137,27 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
             f"Provided grid must not contain more cores than the device. Got {cores} cores, expected at most "
             f"{spec.grid.cores} cores."
         )
+
+
+def _refusals_of_sinks(sinks: TensorSpec, heads: int) -> Iterator[str]:
+    if sinks.layout is not Layout.TILE:
+        yield "Attention sink must be tilized"
+    if sinks.data_format not in FORMATS:
+        yield "Attention sink must be in BF16, BFP8, or BFP4 dataformat"
+    if sinks.memory_config.buffer_type is not BufferType.DRAM:
+        yield "Attention sink must be in DRAM"
+    batch, *others = sinks.shape
+    if batch != 1:
+        yield f"Attention sink batch dimension must be 1. Got {batch}"
+    if len(sinks.shape) != RANK:
+        raise NotSimulatedError("scaled_dot_product_attention: ttsim simulates sinks [1, heads, 1, 1]; reshape them")
+    own, rows, columns = others
+    if own != heads:
+        yield f"Attention sink num_heads must match Q num_heads. Got sink: {own}, Q: {heads}"
+    if rows != 1:
+        yield f"Attention sink sequence dimension must be 1. Got {rows}"
+    if columns != 1:
+        yield f"Attention sink hidden dimension must be 1. Got {columns}"
 
 
 def _refusals_of_mask(call: AttentionArguments, mask: TensorSpec) -> Iterator[str]:
@@ -144,7 +179,7 @@ def _refusals_of_mask(call: AttentionArguments, mask: TensorSpec) -> Iterator[st
 
 
 def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
-    """Plan the attention of "query", "key" and "value", with a "mask" that was divided by the scale."""
+    """Plan the attention of "query", "key" and "value", with a "mask" that was divided by the scale, and "sinks"."""
     grid = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if grid[0] > spec.grid.cols or grid[1] > spec.grid.rows or min(grid) < 1:
         raise NotSimulatedError(
@@ -161,16 +196,18 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     op = ScaledDotProduct(
         scale=call.factor, causal=call.causal, data_format=call.query.data_format, key_format=call.key.data_format,
         fp32_dest=call.fp32_dest, phases=call.phases, heads=batch * heads, rows=rows, keys=call.key.shape[2], size=size,
-        cores=cores, core_rows=chunks * min(call.chunks[0], round_up(rows, TILE)) // TILE,
+        cores=cores, core_rows=chunks * min(call.chunks[0], round_up(rows, TILE)) // TILE, window=call.window,
+        has_sinks=call.sinks is not None, joined=call.joined,
     )  # fmt: skip
     least = release_of(spec.release).causal_cores_in_step.get(spec.family)
-    in_step = call.even_pairs and least is not None and cores.num_cores() >= least
+    in_step = call.even_pairs and not call.window and least is not None and cores.num_cores() >= least
     held = call.held_in_step if in_step else BUFFERING
     buffers = _buffers(call, chunks, held)
-    tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask}
+    tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask, "sinks": call.sinks}
+    shape = (batch, 1, rows, heads * size) if call.joined else call.query.shape
 
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
-        result = TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place)
+        result = TensorSpec(shape, call.query.data_format, Layout.TILE, place)
         made = [tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers]
         if in_step and not (call.query.data_format.is_block and call.fp32_dest):
             made.insert(len(OPERANDS), buffer("scratch", SCRATCH_BYTES * (held + 1), BFLOAT16, cores))
@@ -196,6 +233,11 @@ def _buffers(call: AttentionArguments, chunks: int, held: int) -> list[tuple[str
     masks: list[tuple[str, int, DataFormat]] = []
     if call.mask is not None:
         masks = [("mask", BUFFERING * high * deep, call.mask.data_format)]
+    elif call.window and not call.fp32_dest:
+        ends = 1 if keys % TILE and not call.causal else 0
+        masks = [("mask", WINDOW_TILES + ends, BFLOAT16)]
+    elif call.window:
+        masks = [("mask", BUFFERING * high * deep, BFLOAT4_B)]
     elif call.causal:
         masks = [("mask", BUFFERING, BFLOAT16)]
     elif ragged and call.fp32_dest:
@@ -208,6 +250,7 @@ def _buffers(call: AttentionArguments, chunks: int, held: int) -> list[tuple[str
         ("key", held * deep * wide, call.key.data_format),
         ("value", held * deep * wide, call.value.data_format),
         *masks,
+        *([] if call.sinks is None else [("sinks", high if call.fp32_dest else 1, call.sinks.data_format)]),
         ("ones", 1, BFLOAT16), ("scale", 1, BFLOAT16),
         *([] if call.fp32_dest else [("reciprocals", 1, BFLOAT16)]),
         ("scores", high * deep, wider),

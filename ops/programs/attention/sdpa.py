@@ -24,8 +24,11 @@ from ops.programs.kernel_costs import ComputeCosts, pack_tile_cycles, read_page_
 UNCOMPARED = uncompared_fact("an attention was never compared with the real kernel's")
 
 
-def weighted(scores: Array, value: Array, scale: float, *, wide: bool) -> Array:
-    """Values weighted by the softmax of the scores of a head."""
+def weighted(scores: Array, value: Array, scale: float, *, wide: bool, sink: Array | None = None) -> Array:
+    """Values weighted by the softmax of the scores of a head, and of a ``sink``, the score of no value."""
+    if sink is not None:
+        scores = np.concatenate([scores, np.broadcast_to(sink, (*scores.shape[:-1], 1))], -1)
+        value = np.concatenate([value, np.zeros_like(value[:1])])
     with np.errstate(invalid="ignore"):
         powers = np.exp((scores - scores.max(-1, keepdims=True)) * np.float32(scale))
     if not wide:
@@ -43,7 +46,10 @@ def score_tile_cycles(spec: DeviceSpec, wide: int, phases: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledDotProduct(DataMovement):
-    """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v."""
+    """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v.
+
+    Behind the operands come the mask and the sinks of the heads, [1, heads, 1, 1], if there are any.
+    """
 
     scale: float
     causal: bool
@@ -57,21 +63,37 @@ class ScaledDotProduct(DataMovement):
     size: int  # Columns of a head
     cores: CoreRangeSet
     core_rows: int  # Rows of queries of the core with most of them, in tiles, of all its heads
+    window: int = 0  # Keys that a query sees: the last ones, or those around its own; 0 for all
+    has_sinks: bool = False
+    joined: bool = False  # Heads stand side by side in the result
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """[batch, heads, rows, head size] in storage of the queries' format."""
+        """[batch, heads, rows, head size] or [batch, 1, rows, heads * head size], in storage of the queries' format."""
         operands = (given_elements(array, "scaled_dot_product_attention") for array in inputs[:3])
         query, key, value = (array.astype(np.float32) for array in operands)
-        mask = given(inputs[3]).astype(np.float32) if len(inputs) > 3 else None
+        mask = given(inputs[3]).astype(np.float32) if len(inputs) - self.has_sinks > 3 else None
+        sinks = given(inputs[-1]).astype(np.float32)[0] if self.has_sinks else None
         share, result = query.shape[1] // key.shape[1], np.empty_like(query)
-        ahead = np.triu(np.full((self.rows, self.keys), -np.inf, np.float32), 1) if self.causal else np.float32(0)
+        hidden = np.where(self._seen(), np.float32(0), np.float32(-np.inf))
         for batch, head in np.ndindex(query.shape[:2]):
             scores = query[batch, head] @ key[batch, head // share].T
             if mask is not None:  # divided by the scale before, as the scores are multiplied by it
                 scores = scores + mask[batch % len(mask), head % mask.shape[1]]
-            result[batch, head] = weighted(scores + ahead, value[batch, head // share], self.scale, wide=self.fp32_dest)
+            result[batch, head] = weighted(
+                scores + hidden, value[batch, head // share], self.scale, wide=self.fp32_dest,
+                sink=None if sinks is None else sinks[head],
+            )  # fmt: skip
+        if self.joined:
+            result = result.transpose(0, 2, 1, 3).reshape(len(result), 1, self.rows, -1)
         packed = stored(result, self.data_format, context.arithmetic, wide=self.fp32_dest)
         return packed.astype(self.data_format.storage, copy=False)
+
+    def _seen(self) -> Array:
+        """Which keys [rows, keys] queries see."""
+        behind = np.arange(self.rows)[:, None] - np.arange(self.keys)
+        if self.causal:
+            return (behind >= 0) & (behind < (self.window or self.keys))
+        return np.abs(behind) <= (self.window // 2 if self.window else max(self.rows, self.keys))
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles of scores pass products and the softmax; keys and values are read once for each chunk of queries."""

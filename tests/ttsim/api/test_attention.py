@@ -41,6 +41,31 @@ def test_numbers_are_those_of_float64(device, kind):
     assert np.abs(result - want).max() < 0.01 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_queries_see_keys_of_a_window(device, causal):
+    """The last five keys, or two on either side of the own one."""
+    query, key, value = on(device, 1, 4, 70, 32), on(device, 1, 2, 70, 32), on(device, 1, 2, 70, 32)
+    behind = np.arange(70)[:, None] - np.arange(70)
+    seen = (behind >= 0) & (behind < 5) if causal else np.abs(behind) <= 2
+    result = ttnn.transformer.scaled_dot_product_attention(
+        query, key, value, is_causal=causal, sliding_window_size=5, output_concat_heads=True
+    ).to_numpy()
+    want = attention(query, key, value, np.where(seen, 0.0, -np.inf)).transpose(0, 2, 1, 3).reshape(1, 1, 70, 128)
+    assert np.abs(result - want).max() < 0.01 * np.abs(want).max()
+
+
+def test_a_sink_takes_its_share_of_the_weights(device):
+    """Without other scores, of 31 keys and a sink of as many weights each takes a 62nd, or a half."""
+    query, value = ttnn.zeros((1, 2, 32, 64), ttnn.bfloat16, ttnn.TILE_LAYOUT, device), on(device, 1, 2, 31, 64)
+    key = ttnn.zeros((1, 2, 31, 64), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    sinks = ttnn.from_numpy(
+        np.array([[[[np.log(31)]], [[-1e9]]]]) * 8, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device
+    )
+    result = ttnn.transformer.scaled_dot_product_attention(query, key, value, is_causal=False, attention_sink=sinks)
+    want = value.to_numpy().mean(2, keepdims=True) * np.array([[[[0.5]], [[1.0]]]])
+    assert np.abs(result.to_numpy() - want).max() < 0.01 * np.abs(want).max()
+
+
 @pytest.mark.parametrize(
     ("options", "tiles"),
     [
@@ -55,14 +80,22 @@ def test_numbers_are_those_of_float64(device, kind):
             {"causal": False, "chunks": (64, 128), "mask": (1, 1, 512, 512)},
             [4, 16, 16, 16, 1, 1, 1, 8, 4, 4, 2, 2, 2, 2, 2, 8],
         ),
+        # masks of a window: five tiles; with a 32-bit Dst two chunks of block floats, and a sink for each row of tiles
+        (
+            {"causal": True, "chunks": (128, 64), "window": 100},
+            [16, 8, 8, 5, 1, 1, 1, 8, 8, 8, 4, 4, 4, 4, 4, 8],
+        ),
+        (
+            {"causal": False, "chunks": (64, 128), "window": 100, "fp32_dest": True, "sinks": (1, 8, 1, 1)},
+            [4, 16, 16, 16 * 576 / 2048, 2, 1, 1, 16, 4, 4, 2, 2, 4, 4, 2, 4],
+        ),
     ],
 )
 def test_buffers_as_ttnn_planned_them(options, tiles):
     def spec(*shape):
         return TensorSpec(shape, BFLOAT16, Layout.TILE, DRAM_MEMORY_CONFIG)
 
-    if "mask" in options:
-        options = options | {"mask": spec(*options["mask"])}
+    options = options | {name: spec(*options[name]) for name in ("mask", "sinks") if name in options}
     tensor = spec(1, 8, 512, 64)
     call = AttentionArguments(query=tensor, key=tensor, value=tensor, **options)
     (step,) = [step for step in plan_attention(call, load_spec("wormhole_n150")).steps if isinstance(step, Operation)]
@@ -97,12 +130,36 @@ def test_queries_are_held_twice_if_a_core_has_more_than_one_chunk_of_all(batch, 
         ),
         ([(1, 2, 64, 32), (1, 2, 64, 32), (1, 1, 64, 32)], {}, "K and V num_heads must match. Got K: 2, V: 1"),
         ([(1, 2, 64, 16)] * 3, {}, "Padding is not supported on the head_dim dimension"),
-        ([(1, 3, 64, 32), (1, 2, 64, 32), (1, 2, 64, 32)], {}, "Q num_heads must be >= K num_heads and divisible"),
+        (
+            [(1, 3, 64, 32), (1, 2, 64, 32), (1, 2, 64, 32)],
+            {},
+            "Q num_heads must be >= K num_heads and divisible by K num_heads, and K num_heads must be greater",
+        ),
     ],
 )
 def test_an_error_begins_as_that_of_the_real_library(device, shapes, options, text):
     with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
         ttnn.transformer.scaled_dot_product_attention(*(on(device, *shape) for shape in shapes), **options)
+
+
+@pytest.mark.parametrize(
+    ("sides", "layout", "options", "text"),
+    [
+        ((2, 2, 1, 1), "TILE", {}, "Attention sink batch dimension must be 1. Got 2"),
+        ((1, 3, 1, 1), "TILE", {}, "Attention sink num_heads must match Q num_heads. Got sink: 3, Q: 2"),
+        ((1, 2, 32, 1), "TILE", {}, "Attention sink sequence dimension must be 1. Got 32"),
+        ((1, 2, 1, 1), "ROW_MAJOR", {}, "Attention sink must be tilized"),
+        ((1, 2, 1, 1), "TILE", {"attn_mask": (1, 1, 64, 64), "sliding_window_size": 3, "is_causal": False},
+         "sliding_window_size and attn_mask cannot both be present; bake the sliding-window mask into attn_mask."),
+    ],
+)  # fmt: skip
+def test_sinks_and_windows_that_the_real_library_refuses(device, sides, layout, options, text):
+    if "attn_mask" in options:
+        options = options | {"attn_mask": on(device, *options["attn_mask"])}
+    sinks = ttnn.to_layout(on(device, *sides), ttnn.Layout[layout])
+    operands = [on(device, 1, 2, 64, 32) for _ in range(3)]
+    with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
+        ttnn.transformer.scaled_dot_product_attention(*operands, attention_sink=sinks, **options)
 
 
 def test_block_floats_are_counted_by_their_tiles():
