@@ -1,8 +1,9 @@
 """ttnn.transformer's attention of one token for each user, with keys and values in a cache."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from device.errors import NotSimulatedError
+from device.errors import ArgumentTypeError, NotSimulatedError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode, require_positions
 from ttsim.api.device_calls import are_readable, integers_of, operation_as, require_left_out, run_on_several
@@ -38,12 +39,12 @@ def scaled_dot_product_attention_decode(
         input_tensor_k: Keys [users, key heads, keys, size] in DRAM; their heads divide those of the queries.
         input_tensor_v: Values, as the keys.
         is_causal: Each user sees keys up to the user's position; otherwise all.
-        attn_mask: Not simulated.
+        attn_mask: [1, users, heads, keys], which is added, without ``is_causal``. Its numbers are not simulated.
         cur_pos: The position of each user.
         cur_pos_tensor: The same as [users], int32, instead of ``cur_pos``.
-        attention_sink: Not simulated.
+        attention_sink: [heads, 1] of bfloat16 in DRAM: a score of each head without a value, scaled as the others are.
         scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: Not simulated.
+        sliding_window_size: How many keys up to the user's position count; 0 or None for all.
         memory_config: Memory of the result; None for DRAM.
         program_config: Cores, and keys that a core takes at a time; None for all cores and up to 512 keys.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
@@ -63,7 +64,7 @@ def scaled_dot_product_attention_decode(
         Shape([1, 2, 8, 32])
     """
     owner = "scaled_dot_product_attention_decode"
-    require_left_out(owner, attn_mask=attn_mask, attention_sink=attention_sink, sliding_window_size=sliding_window_size)
+    optional = _optional(owner, attn_mask, attention_sink, sliding_window_size)
     call = DecodeArguments(
         query=input_tensor_q.spec,
         key=input_tensor_k.spec,
@@ -74,9 +75,11 @@ def scaled_dot_product_attention_decode(
         scale=scale,
         place=memory_config,
         shared=bool(share_cache),
+        **optional,
         **_configured(owner, program_config, compute_kernel_config),
     )
-    return _attended(call, input_tensor_q, input_tensor_k, input_tensor_v, cur_pos_tensor, None)
+    tensors = {"query": input_tensor_q, "key": input_tensor_k, "value": input_tensor_v, "indices": cur_pos_tensor}
+    return _attended(call, tensors | {"mask": attn_mask, "sinks": attention_sink})
 
 
 @transformer
@@ -107,17 +110,17 @@ def paged_scaled_dot_product_attention_decode(
         input_tensor_v: Values, as the keys.
         page_table_tensor: [users, blocks of one user], int32: the blocks that hold the keys of each user.
         is_causal: Each user sees keys up to the user's position; otherwise all.
-        attn_mask: Not simulated.
+        attn_mask: [1, users, heads, keys], which is added, without ``is_causal``. Its numbers are not simulated.
         cur_pos_tensor: [users], int32: the position of each user.
-        attention_sink: Not simulated.
+        attention_sink: [heads, 1] of bfloat16 in DRAM: a score of each head without a value, scaled as the others are.
         scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: Not simulated.
+        sliding_window_size: How many keys up to the user's position count; 0 or None for all.
         memory_config: Memory of the result; None for DRAM.
         program_config: Cores, and keys that a core takes at a time; None for one core for each head, and 32 keys.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
         paged_cache_geometry: Not simulated.
-        cache_position_modulo: Not simulated.
-        spec_multi_pos_tiles: Not simulated; 0.
+        cache_position_modulo: Keys of a user begin again behind so many, whole blocks; numbers are not simulated.
+        spec_multi_pos_tiles: Not simulated; 0 for one position of a user.
 
     Returns:
         [1, users, heads, size], of the queries' data type.
@@ -135,11 +138,11 @@ def paged_scaled_dot_product_attention_decode(
         1.0
     """
     owner = "paged_scaled_dot_product_attention_decode"
-    require_left_out(
-        owner, attn_mask=attn_mask, attention_sink=attention_sink, sliding_window_size=sliding_window_size,
-        paged_cache_geometry=paged_cache_geometry, cache_position_modulo=cache_position_modulo,
-        spec_multi_pos_tiles=spec_multi_pos_tiles or None,
-    )  # fmt: skip
+    require_left_out(owner, paged_cache_geometry=paged_cache_geometry)
+    if min(spec_multi_pos_tiles, cache_position_modulo or 0) < 0:
+        text = f"ttnn.transformer.{owner}(): incompatible function arguments."
+        raise ArgumentTypeError(f"{text}\nspec_multi_pos_tiles and cache_position_modulo count from 0")
+    optional = _optional(owner, attn_mask, attention_sink, sliding_window_size)
     call = DecodeArguments(
         query=input_tensor_q.spec,
         key=input_tensor_k.spec,
@@ -149,9 +152,13 @@ def paged_scaled_dot_product_attention_decode(
         causal=is_causal,
         scale=scale,
         place=memory_config,
+        modulo=cache_position_modulo,
+        candidates=spec_multi_pos_tiles,
+        **optional,
         **_configured(owner, program_config, compute_kernel_config),
     )
-    return _attended(call, input_tensor_q, input_tensor_k, input_tensor_v, cur_pos_tensor, page_table_tensor)
+    tensors = {"query": input_tensor_q, "key": input_tensor_k, "value": input_tensor_v, "indices": cur_pos_tensor}
+    return _attended(call, tensors | {"table": page_table_tensor, "mask": attn_mask, "sinks": attention_sink})
 
 
 def _configured(
@@ -169,15 +176,22 @@ def _configured(
     return said
 
 
-def _attended(
-    call: DecodeArguments, query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None, table: Tensor | None
-) -> Tensor:
+def _optional(owner: str, mask: Tensor | None, sinks: Tensor | None, window: int | None) -> dict[str, Any]:
+    """What of a call may be left out."""
+    if window is not None and window < 0:
+        text = f"ttnn.transformer.{owner}(): incompatible function arguments."
+        raise ArgumentTypeError(f"{text}\nsliding_window_size counts from 0")
+    specs = {name: None if tensor is None else tensor.spec for name, tensor in (("mask", mask), ("sinks", sinks))}
+    return specs | {"window": window or 0}
+
+
+def _attended(call: DecodeArguments, tensors: Mapping[str, Tensor | None]) -> Tensor:
     """The result of a call on its tensors."""
+    positions, table = tensors["indices"], tensors.get("table")
 
     def strict() -> None:
         if are_readable(positions, table):
             last = call.positions if positions is None else positions.values().reshape(-1).tolist()
             require_positions(call, last, None if table is None else table.values().tolist())
 
-    tensors = {"query": query, "key": key, "value": value, "indices": positions, "table": table}
     return run_on_several(f"transformer.{call.owner}", plan_decode, call, tensors, strict)

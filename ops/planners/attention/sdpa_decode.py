@@ -43,6 +43,11 @@ class DecodeArguments:
     shared: bool = False
     phases: int = 2
     fp32_dest: bool = False
+    mask: TensorSpec | None = None  # [any, any, heads, keys]
+    sinks: TensorSpec | None = None  # [heads, 1]
+    window: int = 0  # Keys that a user sees, up to the user's position; 0 for all
+    modulo: int | None = None  # Keys of a user begin again behind so many
+    candidates: int = 0  # Rows of tiles of queries with a position each; 0 for one position of a user
 
     @property
     def owner(self) -> str:
@@ -54,6 +59,11 @@ class DecodeArguments:
         """Keys of a user."""
         rows = self.key.padded_shape[2]
         return rows if self.table is None else rows * self.table.padded_shape[-1]
+
+    @property
+    def has_half_tiles(self) -> bool:
+        """Whether tiles have half the rows, which few heads fill."""
+        return self.causal and self.query.shape[2] <= HALF_TILE_HEADS and self.query.data_format == BFLOAT16
 
     @property
     def chunk_keys(self) -> int:
@@ -68,6 +78,8 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the attention of "query", "key" and "value", with the positions "indices" and the "table" of blocks."""
     for text in _refusals(call, spec):
         raise DeviceError(f"{text}\n{call.owner}: {HINT}")
+    if call.candidates:
+        raise NotSimulatedError(f"{call.owner}: spec_multi_pos_tiles is not simulated; leave it out")
     users, keys = call.query.shape[1], call.keys
     columns, rows = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if columns > spec.grid.cols or rows > spec.grid.rows:
@@ -86,6 +98,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         data_format=call.query.data_format, key_format=call.key.data_format, fp32_dest=call.fp32_dest,
         phases=call.phases, users=users, head_rows=call.query.padded_shape[2] // TILE, key_heads=key_heads, keys=keys,
         size=call.query.shape[-1], cores=cores, core_keys=core_heads * div_up(keys // TILE, deep * head_cores) * deep,
+        window=call.window, has_mask=call.mask is not None, has_sinks=call.sinks is not None,
     )  # fmt: skip
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     result = PlanTensor("output", TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place))
@@ -96,11 +109,19 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         else tile_buffer("packed", op.head_rows * _wide(call), call.query.data_format, cores)
     )
 
+    unknown = {
+        "attn_mask": call.mask, "cache_position_modulo": call.modulo,
+        "sliding_window_size without is_causal": call.window and not call.causal,
+    }  # fmt: skip
+
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
+        for name, value in unknown.items():
+            if value:
+                builder.leave_out_values(f"{call.owner}: ttsim does not calculate numbers with {name}; leave it out")
         return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed))
 
     tensors = {"query": call.query, "key": call.key, "value": call.value, "indices": call.indices, "table": call.table}
-    return plan_of(tensors, spec, write)
+    return plan_of(tensors | {"mask": call.mask, "sinks": call.sinks}, spec, write)
 
 
 def require_positions(call: DecodeArguments, positions: Sequence[int], table: Sequence[Sequence[int]] | None) -> None:
@@ -128,13 +149,19 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     yield from _operand_refusals(call)
+    if call.candidates:
+        yield from _candidate_refusals(call, call.candidates)
     yield from _place_refusals(call, place)
+    if call.mask is not None:
+        yield from _mask_refusals(call, call.mask)
     yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
     key_heads, value_heads, users = call.key.padded_shape[1], call.value.padded_shape[1], call.query.padded_shape[1]
     if key_heads != value_heads:
         yield f"Flash decode expects K and V to have same number of heads, but got {key_heads} and {value_heads}"
     if key_heads > 1:
         yield from _group_refusals(call, place)
+    if call.sinks is not None:
+        yield from _sink_refusals(call, call.sinks)
     cores = spec.grid.cores if call.grid is None else call.grid[0] * call.grid[1]
     if cores > spec.grid.cores:
         yield f"Cores available ({cores}) exceeds grid size ({spec.grid.cores})"
@@ -160,6 +187,70 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
         if call.table is None and len(query.shape) == 4 and query.layout is Layout.TILE:
             yield from _batch_refusals(call)
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
+
+
+def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
+    """What is wrong with rows of tiles of queries that have a position each."""
+    name, users, rows = "spec_multi_pos_tiles", call.query.padded_shape[1], call.query.padded_shape[2]
+    if not call.causal:
+        yield f"{name} requires is_causal"
+    if call.indices is None:
+        yield f"{name} requires a cur_pos tensor"
+    if call.window:
+        yield f"{name} is not supported with sliding_window_size"
+    if (heads := call.key.padded_shape[1]) != 1:
+        yield f"{name} requires num_kv_heads == 1, got {heads}"
+    if rows != count * TILE:
+        yield (
+            f"{name}={count}: Q must have {count * TILE} padded rows per batch (one {TILE}-row tile per candidate), "
+            f"got {rows}"
+        )
+    if call.has_half_tiles:
+        yield (
+            f"{name} requires full {TILE}x{TILE} tiles (use_half_tile must be false), but Q has {call.query.shape[2]} "
+            "logical heads"
+        )
+    entries = 0 if call.indices is None else call.indices.padded_shape[-1]
+    if entries != users * count:
+        yield f"{name}={count}: cur_pos must have {users * count} entries (B={users} groups of {count}), got {entries}"
+
+
+def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
+    """What is wrong with a mask, whose users and batch count for nothing."""
+    if call.causal:
+        yield "attn_mask must not be provided when is_causal=True. Pass is_causal=False to use an explicit mask."
+    if len(mask.shape) != 4:
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates masks [1, users, heads, keys]; reshape them")
+    for what, own, wanted in (
+        ("padded heads", mask.padded_shape[2], call.query.padded_shape[2]),
+        ("heads", mask.shape[2], call.query.shape[2]),
+    ):
+        if own != wanted:
+            yield f"Expect same number of {what} in mask as in Q, got {own} and {wanted}"
+    keys = mask.padded_shape[3]
+    if call.table is None and keys != call.key.padded_shape[2]:
+        yield f"Expect same sequence length in mask as in K, got {keys} and {call.key.padded_shape[2]}"
+    if not call.chunk_keys:
+        yield "Must provide k_chunk_size if using attention mask!"
+    if keys % call.chunk_keys:
+        yield f"Mask sequence length must be multiple of chunk size, got: {keys} and {call.chunk_keys}"
+    if mask.data_format not in FORMATS:
+        yield f"Unsupported data type for mask tensor: DataType::{mask.data_format.name.upper()}."
+
+
+def _sink_refusals(call: DecodeArguments, sinks: TensorSpec) -> Iterator[str]:
+    """What is wrong with sinks."""
+    if len(sinks.padded_shape) != 2:
+        yield "Attention sink must have 2 dimensions"
+    rows, columns = sinks.padded_shape
+    if rows != call.query.padded_shape[2]:
+        yield f"Attention sink must have the same padded num heads as Q but got {rows}"
+    if columns != TILE:
+        yield f"Attention sink must be a single tile wide, but got {columns}"
+    if sinks.data_format != BFLOAT16:
+        yield f"Attention sink must by a BF16 tensor, but got DataType::{sinks.data_format.name.upper()}"
+    if (kind := sinks.memory_config.buffer_type) is not BufferType.DRAM:
+        yield f"Attention sink must be in DRAM memory, but got BufferType::{kind.name}"
 
 
 def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
@@ -269,10 +360,26 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
         yield "K and V must have same block size"
     if not key.padded_shape[3] == value.padded_shape[3] == query.padded_shape[3]:
         yield "Q, K, V must have same hidden size"
+    if call.modulo is not None:
+        yield from _modulo_refusals(call.modulo, key.padded_shape[2], call.window)
     if not call.causal and not call.chunk_keys:
         yield "Must provide k_chunk_size if paged and non-causal!"
     if not call.causal and call.keys % call.chunk_keys:
         yield f"K sequence length must be multiple of chunk size, got: {call.keys} and {call.chunk_keys}"
+
+
+def _modulo_refusals(modulo: int, rows: int, window: int) -> Iterator[str]:
+    """What is wrong with the keys behind which those of a user begin again, in blocks of ``rows``."""
+    name = "cache_position_modulo"
+    if not modulo:
+        yield f"{name} must be > 0 when provided"
+    if modulo % rows:
+        yield f"{name} ({modulo}) must be a multiple of effective block_size ({rows})"
+    if modulo < window:
+        yield (
+            f"{name} ({modulo}) must be >= sliding_window_size ({window}); a tighter capacity would let the SDPA "
+            "attention range wrap multiple times and double-count positions."
+        )
 
 
 def _buffers(
@@ -280,7 +387,7 @@ def _buffers(
 ) -> list[CircularBuffer]:
     """All circular buffers but the last; tiles of few heads are half ones."""
     high, wide = call.query.padded_shape[2] // TILE, _wide(call)
-    half = call.causal and call.query.shape[2] <= HALF_TILE_HEADS and call.query.data_format == BFLOAT16
+    half, mask_format = call.has_half_tiles, BFLOAT16 if call.mask is None else call.mask.data_format
     scores, outputs = high * deep, high * wide
 
     def tiles(name: str, count: int, data_format: DataFormat = BFLOAT16, *, whole: bool = False) -> CircularBuffer:
@@ -296,7 +403,8 @@ def _buffers(
         tiles("query", outputs, call.query.data_format),
         tiles("key", deep * wide * BUFFERING, call.key.data_format, whole=True),
         tiles("value", deep * wide * BUFFERING, call.value.data_format, whole=True),
-        tiles("mask", scores),
+        tiles("mask", scores, mask_format),
+        *([tiles("sinks", high)] if call.sinks is not None else []),
         tiles("scale", 1),
         tiles("maxima_in", high),
         tiles("sums_in", high),
@@ -306,6 +414,7 @@ def _buffers(
         tiles("tilized_query", outputs, call.query.data_format),
         tiles("ones", 1, whole=True),
         tiles("zeros", 1),
+        *([tiles("window", scores, mask_format)] if call.window else []),
         tiles("scores", scores),
         tiles("output_before", outputs),
         tiles("output_after", outputs),

@@ -26,10 +26,10 @@ SKIPPED = -1  # As the position of a user: no result is written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeAttention(DataMovement):
-    """softmax(q @ k.T * scale) @ v for each user, over the keys up to the user's position.
+    """softmax(q @ k.T * scale) @ v for each user, over the keys up to the user's position, or the last of them.
 
-    Behind queries, keys and values are the users' positions, unless ``positions`` has them or all keys count, and the
-    table of the blocks that hold the keys of each user, if there is one.
+    Behind queries, keys and values are the users' positions, unless ``positions`` has them or all keys count, the
+    table of the blocks that hold the keys of each user, and the sinks of the heads [heads, 1], if there are any.
     """
 
     scale: float
@@ -48,22 +48,29 @@ class DecodeAttention(DataMovement):
     size: int  # Columns of a head
     cores: CoreRangeSet
     core_keys: int  # Tiles of keys of the core with most of them, of all its heads
+    window: int = 0  # Keys that a user sees, up to the user's position; 0 for all
+    has_mask: bool = False  # Whose numbers are not simulated
+    has_sinks: bool = False
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """[1, users, heads, size] in storage of the queries' format."""
         query, key, value = (given(array).astype(np.float32) for array in inputs[:3])
         positions = given(inputs[3]).reshape(-1) if self.by_tensor else self.positions
         if self.has_table:
-            table = given(inputs[-1])
+            table = given(inputs[-2 if self.has_sinks else -1])
             key, value = (_joined(cache, table) for cache in (key, value))
+        sinks = given(inputs[-1]).astype(np.float32)[:, :1] if self.has_sinks else None
         share, result = query.shape[2] // key.shape[1], np.zeros_like(query)
         for user in range(query.shape[1]):
             seen = int(positions[user]) + 1 if self.causal else key.shape[2]
-            own = user % len(key)
+            own, first = user % len(key), max(0, seen - self.window) if self.window else 0
             for head in range(key.shape[1] if seen > 0 else 0):
                 rows = slice(head * share, (head + 1) * share)
-                scores = query[0, user, rows] @ key[own, head, :seen].T
-                result[0, user, rows] = weighted(scores, value[own, head, :seen], self.scale, wide=self.fp32_dest)
+                scores = query[0, user, rows] @ key[own, head, first:seen].T
+                result[0, user, rows] = weighted(
+                    scores, value[own, head, first:seen], self.scale, wide=self.fp32_dest,
+                    sink=None if sinks is None else sinks[rows],
+                )  # fmt: skip
         packed = stored(result, self.data_format, context.arithmetic, wide=self.fp32_dest)
         return packed.astype(self.data_format.storage, copy=False)
 

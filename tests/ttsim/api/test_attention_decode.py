@@ -58,6 +58,83 @@ def test_keys_lie_in_the_blocks_that_the_table_names(device):
     assert np.abs(found - expected(query, *joined, (41, 21))).max() < 0.03
 
 
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_each_user_sees_the_last_keys_and_a_sink(device, in_blocks):
+    """A sink of 3 / scale weighs e^3 beside the powers of the last ten keys up to 5 and 40."""
+    query, (key, value) = random(device, TENSORS[0], 1), (random(device, TENSORS[1], seed) for seed in (2, 3))
+    scale = 32**-0.5
+    sinks = ttnn.full((4, 1), 3 / scale, ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    options = {"cur_pos_tensor": whole(device, [5, 40]), "sliding_window_size": 10, "attention_sink": sinks}
+    table = (whole(device, [[0], [1]]),) if in_blocks else ()
+    found = (paged if in_blocks else attend)(query, key, value, *table, **options).to_numpy()
+    wanted, (queries, keys, values) = np.empty_like(found), (tensor.to_numpy() for tensor in (query, key, value))
+    for user, head in np.ndindex(2, 4):
+        own = (slice(0, 6), slice(31, 41))[user]
+        powers = np.exp(keys[user, head // 2, own] @ queries[0, user, head] * scale)
+        wanted[0, user, head] = powers @ values[user, head // 2, own] / (powers.sum() + np.exp(3))
+    assert np.abs(found - wanted).max() < 0.03
+
+
+@pytest.mark.parametrize(
+    ("heads", "options", "more"),
+    [  # four tiles of scores; a row of tiles of heads
+        (8, {"cur_pos": [5, 9], "sliding_window_size": 40}, 4 * 1024),
+        (8, {"cur_pos": [5, 9], "attention_sink": "8x32 tile"}, 1024),
+        (40, {"is_causal": False, "sliding_window_size": 40}, 8 * 2048),
+        (40, {"is_causal": False, "attention_sink": "40x32 tile"}, 2 * 2048),
+        (8, {"is_causal": False, "attn_mask": "1x2x8x128 tile bfloat8_b"}, 4 * (1088 - 2048)),
+    ],
+)
+def test_what_windows_sinks_and_masks_take(heads, options, more):
+    with ttnn.open_device(values="off") as device:
+        call = [put(device, f"1x2x{heads}x32 tile"), *(put(device, "2x1x128x32 tile") for _ in "kv")]
+        options = {name: put(device, text) if isinstance(text, str) else text for name, text in options.items()}
+        plain = {name: value for name, value in options.items() if name in ("cur_pos", "is_causal")}
+        assert sum(sizes(lambda: attend(*call, **options))) - sum(sizes(lambda: attend(*call, **plain))) == more
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"attn_mask": "1x2x8x128 tile"}, "attn_mask must not be provided when is_causal=True. Pass is_causal=False"),
+        (
+            {"is_causal": False, "attn_mask": "1x2x9x128 tile"},
+            "Expect same number of heads in mask as in Q, got 9 and 8",
+        ),
+        ({"is_causal": False, "attn_mask": "1x2x8x96 tile"}, "Expect same sequence length in mask as in K, got 96 and"),
+        (
+            {"is_causal": False, "attn_mask": "1x2x8x128 tile float32"},
+            "Unsupported data type for mask tensor: DataType",
+        ),
+        ({"cur_pos": [5, 9], "attention_sink": "1x1x8x1 tile"}, "Attention sink must have 2 dimensions"),
+        ({"cur_pos": [5, 9], "attention_sink": "8x33 tile"}, "Attention sink must be a single tile wide, but got 64"),
+        ({"cur_pos": [5, 9], "attention_sink": "40x1 tile"}, "Attention sink must have the same padded num heads as Q"),
+    ],
+)
+def test_masks_and_sinks_that_the_real_library_refuses(device, options, text):
+    call = [put(device, "1x2x8x32 tile"), *(put(device, "2x1x128x32 tile") for _ in "kv")]
+    options = {name: put(device, value) if isinstance(value, str) else value for name, value in options.items()}
+    assert refusal(lambda: attend(*call, **options)).startswith(f"Device: {text}")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"cache_position_modulo": 32}, "cache_position_modulo (32) must be a multiple of effective block_size (64)"),
+        (
+            {"cache_position_modulo": 64, "sliding_window_size": 65},
+            "cache_position_modulo (64) must be >= sliding_window",
+        ),
+        ({"spec_multi_pos_tiles": 1}, "spec_multi_pos_tiles requires full 32x32 tiles (use_half_tile must be false)"),
+        ({"spec_multi_pos_tiles": 2}, "spec_multi_pos_tiles=2: Q must have 64 padded rows per batch"),
+    ],
+)
+def test_positions_that_caches_in_blocks_cannot_have(device, options, text):
+    call = [put(device, "1x2x8x32 tile"), *(put(device, "2x1x64x32 tile") for _ in "kv"), whole(device, [[0], [1]])]
+    options = options | {"cur_pos_tensor": whole(device, [5, 9])}
+    assert refusal(lambda: paged(*call, **options)).startswith(f"Device: {text}")
+
+
 def sizes(call):
     return [size for size, _ in buffers(call)]
 
