@@ -1,6 +1,6 @@
 """Work that is shared between cores: pieces of a buffer, cores that work, cores that do the same."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from device.cores import CoreRangeSet, cores_from, first_cores
@@ -74,6 +74,23 @@ def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
         f"Cannot set circular buffer size to {size_bytes}. This is larger than the associated dynamically allocated L1 "
         f"buffer bank size of {bank_bytes} B"
     )
+
+
+def views_refusal(
+    buffers: Iterable[CircularBuffer], tensors: Iterable[PlanTensor], spec: DeviceSpec, hint: str
+) -> str | None:
+    """What the real library says of the first buffer on a tensor in DRAM, or of too few bytes; None if all fit."""
+    named = {tensor.name: tensor.spec for tensor in tensors}
+    for buffer_ in buffers:
+        tensor = None if buffer_.view_of is None else named.get(buffer_.view_of)
+        if tensor is None:
+            continue
+        text: str | None = "Only L1 buffers can have an associated circular buffer!"
+        if tensor.memory_config.buffer_type is BufferType.L1:
+            text = view_refusal(buffer_.size_bytes, tensor.buffer(spec).bank_bytes)
+        if text:
+            return f"{text}\n{hint}"
+    return None
 
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:

@@ -12,7 +12,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.attention.heads import SplitHeads
-from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer, view_refusal
+from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer, views_refusal
 
 NAME = "split_query_key_value_and_split_heads"
 RANK = 4
@@ -54,13 +54,9 @@ def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
     )  # fmt: skip
     query, *more = made.values()
     buffers = _buffers(read, (query, *more), spec)
-    first = [
-        view_refusal(buffer.size_bytes, one.spec.buffer(spec).bank_bytes)
-        for buffer in buffers for one in made.values() if buffer.view_of == one.name
-    ]  # fmt: skip
     builder.run(
         "SplitFusedQKVAndSplitHeadsDeviceOperation", op, [read], query, buffers, more_outputs=more,
-        refused=next((f"{text}\nmemory_config: give HEIGHT shards" for text in first if text), None),
+        refused=views_refusal(buffers, made.values(), spec, "memory_config: give HEIGHT shards in L1"),
     )  # fmt: skip
     return builder.finish(made)
 

@@ -54,6 +54,7 @@ class SplitArguments:
 
 def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input" and perhaps "kv"."""
+    _check_special_sides(call)
     for tensor in (call.source, call.other):
         if tensor is not None and len(tensor.shape) != RANK:
             rank = len(tensor.shape)
@@ -81,7 +82,26 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     if call.rows is not None:
         turned = call.transposed
         made = {name: _with_rows(made[name], call.rows, last=turned and name == "key") for name in made}
+        if call.place is not None and call.place.shard_spec is not None:
+            at_first = made
+            made = {name: placed(builder, tensor, call.place, f"{name}_moved") for name, tensor in made.items()}
+            builder.free_own(*at_first.values(), keep=list(made.values()))
     return builder.finish(made)
+
+
+def _check_special_sides(call: SplitArguments) -> None:
+    """Raises DeviceError for tensors of other ranks that the programs of Segformer and ViT refuse otherwise."""
+    sides, rank = call.source.padded_shape, len(call.source.shape)
+    is_vit = call.program == "NlpCreateHeadsVit"
+    if rank == RANK or not (is_vit or (call.program == "NlpCreateHeadsSegformer" and rank > RANK)):
+        return
+    for text in _kind_refusals(call.source):
+        raise DeviceError(f"{text}\n{HINT}")
+    if rank < RANK - 1:
+        raise DeviceError(f"ShapeBase[] index out of range. 2 not in [-{RANK}, {rank})\n{HINT}")
+    if sides[2] % TILE:
+        raise DeviceError(f"Input shape[2] ({sides[2]}) must be divisible by TILE_HEIGHT ({TILE})\n{HINT}")
+    raise DeviceError(f"Unsupported input shape\n{HINT}")
 
 
 def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:
@@ -192,14 +212,18 @@ def places_of_groups(
     return places
 
 
-def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
-    source, grouped = call.source, call.program == "CreateQKVHeads"
-    *_, depth, _, columns = source.padded_shape
+def _kind_refusals(source: TensorSpec) -> Iterator[str]:
     if source.data_format not in FORMATS:
         yield "Unsupported data format"
     if source.layout is not Layout.TILE:
         yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
+
+
+def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
+    """What the device operation refuses, in its order."""
+    source, grouped = call.source, call.program == "CreateQKVHeads"
+    *_, depth, _, columns = source.padded_shape
+    yield from _kind_refusals(source)
     if grouped:
         yield from _refusals_of_groups(call, place)
         return
@@ -371,18 +395,13 @@ def _joined(source: TensorSpec, where: MemoryConfig) -> TensorSpec:
 def _join_refusals(source: TensorSpec, where: MemoryConfig, *, squeezed: bool) -> Iterator[str]:
     shards, scheme = source.memory_config.shard_spec, source.memory_config.memory_layout
     _, heads, rows, size = source.padded_shape
-    if source.data_format not in FORMATS:
-        yield "Unsupported data format"
-    if source.layout is not Layout.TILE:
-        yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
+    yield from _kind_refusals(source)
     if shards is None:
         if where.is_sharded():
             scheme = where.memory_layout
             yield f"Output memory config layout must be INTERLEAVED but got TensorMemoryLayout::{scheme.name}"
         return
-    if not where.is_sharded():
-        if not squeezed:
-            yield "Sharded input requires a sharded output memory config but got TensorMemoryLayout::INTERLEAVED"
+    if squeezed and not where.is_sharded():
         return
     if scheme is TensorMemoryLayout.WIDTH_SHARDED:
         yield "Input tensor memory layout must not be WIDTH_SHARDED but got TensorMemoryLayout::WIDTH_SHARDED"
@@ -395,6 +414,8 @@ def _join_refusals(source: TensorSpec, where: MemoryConfig, *, squeezed: bool) -
         yield (
             f"Input tensor padded height ({heads}) must be divisible by shard height / padded height ({high} / {rows})"
         )
+    if not where.is_sharded():
+        yield "Sharded input requires a sharded output memory config but got TensorMemoryLayout::INTERLEAVED"
     if where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         yield "Output memory config layout must not be HEIGHT_SHARDED but got TensorMemoryLayout::HEIGHT_SHARDED"
 

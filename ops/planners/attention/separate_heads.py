@@ -11,7 +11,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.attention.heads import FORMATS, RANK, places_of_groups
 from ops.programs.attention.separate_heads import SplitSeparateHeads
-from ops.programs.buffer_shapes import shard_view
+from ops.programs.buffer_shapes import shard_view, views_refusal
 
 HINT = "create_qkv_heads_from_separate_tensors: give BLOCK shards in TILE layout, with an image on each row of cores"
 
@@ -53,9 +53,11 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
     op = SplitSeparateHeads(
         heads=call.heads, kv_heads=call.kv_heads, transposed=call.transposed, data_format=call.source.data_format
     )
+    buffers = _buffers(call, reads, results, spec)
+    refused = views_refusal(buffers, (*reads, *results), spec, HINT)
     builder.run(
-        "CreateQKVHeadsSeparateTensorsDeviceOperation", op, reads, results[0], _buffers(call, reads, results, spec),
-        more_outputs=results[1:],
+        "CreateQKVHeadsSeparateTensorsDeviceOperation", op, reads, results[0], buffers, more_outputs=results[1:],
+        refused=refused,
     )  # fmt: skip
     return builder.finish({tensor.name: tensor for tensor in results})
 
@@ -131,7 +133,11 @@ def _buffers(
     call: SeparateArguments, reads: list[PlanTensor], results: list[PlanTensor], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """All tensors, each in its shards, and keys before they are transposed."""
-    views = [shard_view(tensor.name, tensor, spec, reads[0].spec.shards.grid) for tensor in (*reads, *results)]
+    grid = reads[0].spec.shards.grid
+    views = [shard_view(tensor.name, tensor, spec, grid) for tensor in (*reads, *results)]
+    box, tiles = grid.bounding_box(), call.other.matrix[0] * call.other.matrix[1] // TILE**2
+    pairs = tiles // ((box.end.x + 1) * (box.end.y + 1)) * call.other.data_format.tile_bytes  # whatever its shards are
+    views[1] = views[1]._replace(size_bytes=pairs)
     if not call.transposed:
         return tuple(views)
     keys = views[3]

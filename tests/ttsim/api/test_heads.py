@@ -148,7 +148,7 @@ def separate(device, **options):
     pairs = put(device, "2x1x32x128 tile block/32x64/2x2", first=5)
     place = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
     split = ttnn.experimental.create_qkv_heads_from_separate_tensors
-    return lambda: split(queries, pairs, memory_config=place, **{"num_heads": 2} | options)
+    return lambda: split(queries, pairs, **{"num_heads": 2, "memory_config": place} | options)
 
 
 @pytest.mark.parametrize("turned", [True, False])
@@ -232,3 +232,50 @@ def test_projections_that_are_not_of_falcon(device, columns, options, text):
     x = on(device, 1, 32, columns)
     found = refusal(lambda: ttnn.transformer.split_query_key_value_and_split_heads(x, **call))
     assert found.startswith(f"Device: {text}")
+
+
+def test_heads_are_moved_into_given_shards(device):
+    """The program's own shards lie on one core; 64 rows a core are asked for."""
+    x = put(device, "1x128x768 tile block/128x768/1x1")
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(7, 1))])
+    spec = ttnn.ShardSpec(cores, (64, 64), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, spec)
+    split = ttnn.transformer.split_query_key_value_and_split_heads
+    options = {"num_heads": 8, "num_kv_heads": 2, "memory_config": place}
+    results = split(x, transpose_key=False, **options)
+    assert [tensor.memory_config() for tensor in results] == [place] * 3
+    parts = heads(x.to_numpy(), 12).reshape(1, 2, 6, 128, 64)  # four queries, a key and a value, twice
+    assert np.array_equal(results[0].to_numpy(), parts[:, :, :4].reshape(1, 8, 128, 64))
+    assert np.array_equal(results[2].to_numpy(), parts[:, :, 5])
+    found = refusal(lambda: split(x, **options))
+    assert found.startswith("Device: Shard width 64 must match physical width 128 for height sharded")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda d: separate(d, memory_config=ttnn.L1_MEMORY_CONFIG)(), "Cannot set circular buffer size to 4096."),
+        (lambda d: separate(d, memory_config=ttnn.DRAM_MEMORY_CONFIG)(), "Only L1 buffers can have an"),
+        (
+            lambda d: ttnn.experimental.split_query_key_value_and_split_heads(
+                put(d, "1x1x32x384 tile block/32x384/1x1"), ttnn.CoreCoord(8, 8), num_heads=2,
+                memory_config=ttnn.DRAM_MEMORY_CONFIG,
+            ),
+            "Only L1 buffers can have an associated circular buffer!",
+        ),
+        (lambda d: ttnn.experimental.nlp_create_qkv_heads_vit(on(d, 1, 64, 2304)), "Unsupported input shape"),
+        (lambda d: ttnn.experimental.nlp_create_qkv_heads_vit(on(d, 64, 2304)), "ShapeBase[] index out of range. 2"),
+        (
+            lambda d: ttnn.experimental.nlp_create_qkv_heads_segformer(on(d, 1, 1, 1, 64, 96)),
+            "Input shape[2] (1) must be divisible by TILE_HEIGHT (32)",
+        ),
+        (
+            lambda d: ttnn.experimental.nlp_concat_heads(
+                put(d, "4x8x32x64 tile height/288x64/4"), memory_config=ttnn.L1_MEMORY_CONFIG
+            ),
+            "Input tensor padded height (8) must be divisible by shard height / padded height (288 / 32)",
+        ),
+    ],
+)  # fmt: skip
+def test_places_and_shapes_that_programs_of_heads_refuse(device, call, text):
+    assert refusal(lambda: call(device)).startswith(f"Device: {text}")
