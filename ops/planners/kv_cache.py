@@ -67,10 +67,6 @@ def _refusals(cache: TensorSpec, source: TensorSpec) -> Iterator[str]:
         if tensor.data_format not in FORMATS:
             name = f"DataType::{tensor.data_format.name.upper()}"
             yield f"{role} tensor dtype must be FLOAT32, BFLOAT16, or BFLOAT8_B but got {name}"
-    if len(cache.shape) != RANK or len(source.shape) != RANK:
-        raise NotSimulatedError(
-            f"update_cache: ttsim does not simulate tensors that have not {RANK} axes; reshape them"
-        )
     own, theirs = source.padded_shape, cache.padded_shape
     if own[-1] != theirs[-1]:
         yield f"Input tensor width ({own[-1]}) must equal cache tensor width ({theirs[-1]})"
@@ -78,6 +74,10 @@ def _refusals(cache: TensorSpec, source: TensorSpec) -> Iterator[str]:
         yield f"Input tensor batch size must be 1 but got {own[0]}"
     if own[1] != theirs[1]:
         yield f"Input tensor height ({own[1]}) must equal cache tensor height ({theirs[1]})"
+    if len(cache.shape) != RANK or len(source.shape) != RANK:
+        raise NotSimulatedError(
+            f"update_cache: ttsim does not simulate tensors that have not {RANK} axes; reshape them"
+        )
     if cache.memory_config.is_sharded():
         yield (
             "Cache tensor memory layout must be INTERLEAVED, ND_SHARDED, or HEIGHT_SHARDED (created from ND shard "

@@ -311,7 +311,7 @@ def _shard_refusals(call: PagedUpdateArguments) -> Iterator[str]:
     if source.data_format not in (FLOAT32, BFLOAT16):
         yield (
             "Data type of input tensor for paged_update_cache must be FLOAT32 or BFLOAT16; decode update repacks into "
-            "the cache dtype and should not receive low-precision packed tiles"
+            "the cache dtype and should not receive low-precision packed input"
         )
     if call.first:
         yield "batch_offset must be 0"

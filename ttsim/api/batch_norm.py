@@ -69,6 +69,11 @@ def batch_norm(
             f"batch_norm not supported for tensors with rank < 4. (rank={len(input.shape)})\n"
             "input: reshape it to [N, C, H, W]"
         )
+    if output is not None and output.dtype is not input.dtype:
+        raise DeviceError(
+            f"batch_norm: output dtype (DataType::{output.dtype.name}) must match input dtype "
+            f"(DataType::{input.dtype.name})\noutput: give a tensor of the data type of input"
+        )
     parameters = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     check_formats({name: None if tensor is None else tensor.spec for name, tensor in parameters.items()})
     if not training:

@@ -32,6 +32,7 @@ from ops.programs.data_movement.conversions import typecast_by
 INDEX_BYTES = 32  # of indices that are read at a time
 KEPT_BYTES = 32  # to a multiple of which a kept row is rounded, whatever its memory
 DOUBLED_TILES = 64  # of a row that is held twice, and of a part of a row that does not fit L1
+MOST_AXES = 4  # of a table
 HINT = "weight: give [rows, columns] of bfloat16, interleaved"
 
 
@@ -63,6 +64,8 @@ class EmbeddingArguments:
 
 def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
     """Plan the rows of "weight" that "input" names."""
+    if len(call.table.shape) > MOST_AXES:
+        raise DeviceError(f"Tensor rank is greater than {MOST_AXES}\nweight: give [rows, columns]")
 
     def write(builder: PlanBuilder, indices: PlanTensor, weight: PlanTensor) -> PlanTensor:
         table = weight

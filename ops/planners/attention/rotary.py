@@ -37,10 +37,6 @@ def check_tables(call: RotaryArguments) -> None:
     tensors = (call.source, call.cosines, call.sines)
     if len(call.source.shape) < 2 or any(len(table.shape) != RANK for table in tensors[1:]):
         raise NotSimulatedError(f"rotary_embedding: ttsim does not simulate tables of another rank; {HINT}")
-    if any(tensor.data_format not in FORMATS for tensor in tensors):
-        raise NotSimulatedError(
-            "rotary_embedding: ttsim does not simulate integers or bfloat4_b; give float32, bfloat16 or bfloat8_b"
-        )
     for text in _table_faults(call):
         raise DeviceError(f"{text}\n{HINT}")
 
@@ -98,6 +94,10 @@ def plan_rotary_embedding(call: RotaryArguments, spec: DeviceSpec) -> Plan:
     def write(builder: PlanBuilder, source: PlanTensor, *tables: PlanTensor) -> PlanTensor:
         output = PlanTensor("output", result)
         buffers = rotary_buffers(op, source, output, spec)
+        if any(tensor.spec.data_format not in FORMATS for tensor in (source, *tables)):
+            builder.leave_out_values(
+                "rotary_embedding: ttsim does not rotate integers or bfloat4_b; give float32, bfloat16 or bfloat8_b"
+            )
         return builder.run("RotaryEmbeddingDeviceOperation", op, [source, *tables], output, buffers)
 
     return plan_of({"input": call.source, "cosines": call.cosines, "sines": call.sines}, spec, write)

@@ -55,6 +55,11 @@ class DecodeArguments:
         return f"{'' if self.table is None else 'paged_'}scaled_dot_product_attention_decode"
 
     @property
+    def users(self) -> int:
+        """Users, of whom a table has a row each."""
+        return self.query.padded_shape[1] if self.table is None else self.table.padded_shape[0]
+
+    @property
     def keys(self) -> int:
         """Keys of a user."""
         rows = self.key.padded_shape[2]
@@ -80,7 +85,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         raise DeviceError(f"{text}\n{call.owner}: {HINT}")
     if call.candidates:
         raise NotSimulatedError(f"{call.owner}: spec_multi_pos_tiles is not simulated; leave it out")
-    users, keys = call.query.shape[1], call.keys
+    users, keys = call.users, call.keys
     columns, rows = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if columns > spec.grid.cols or rows > spec.grid.rows:
         raise NotSimulatedError(f"{call.owner}: ttsim does not simulate a grid that reaches beyond the device's")
@@ -101,7 +106,8 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         window=call.window, has_mask=call.mask is not None, has_sinks=call.sinks is not None,
     )  # fmt: skip
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
-    result = PlanTensor("output", TensorSpec(call.query.shape, call.query.data_format, Layout.TILE, place))
+    shape = (call.query.shape[0], users, *call.query.shape[2:])
+    result = PlanTensor("output", TensorSpec(shape, call.query.data_format, Layout.TILE, place))
     buffers = _buffers(call, deep, head_cores, cores, spec)
     packed = (
         shard_view("packed", result, spec, cores)
@@ -110,14 +116,15 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     )
 
     unknown = {
-        "attn_mask": call.mask, "cache_position_modulo": call.modulo,
+        "other users in the table than in the queries": users != call.query.shape[1], "attn_mask": call.mask,
+        "cache_position_modulo": call.modulo,
         "sliding_window_size without is_causal": call.window and not call.causal,
     }  # fmt: skip
 
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
         for name, value in unknown.items():
             if value:
-                builder.leave_out_values(f"{call.owner}: ttsim does not calculate numbers with {name}; leave it out")
+                builder.leave_out_values(f"{call.owner}: ttsim does not calculate numbers with {name}")
         return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed))
 
     tensors = {"query": call.query, "key": call.key, "value": call.value, "indices": call.indices, "table": call.table}
@@ -155,7 +162,7 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     if call.mask is not None:
         yield from _mask_refusals(call, call.mask)
     yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
-    key_heads, value_heads, users = call.key.padded_shape[1], call.value.padded_shape[1], call.query.padded_shape[1]
+    key_heads, value_heads, users = call.key.padded_shape[1], call.value.padded_shape[1], call.users
     if key_heads != value_heads:
         yield f"Flash decode expects K and V to have same number of heads, but got {key_heads} and {value_heads}"
     if key_heads > 1:
@@ -184,7 +191,7 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
     if Layout.ROW_MAJOR in (key.layout, value.layout):
         yield "Inputs to SDPA must be tilized except for Q"
     if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
-        if call.table is None and len(query.shape) == 4 and query.layout is Layout.TILE:
+        if call.table is None and query.layout is Layout.TILE:
             yield from _batch_refusals(call)
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
 
@@ -309,6 +316,8 @@ def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
             yield f"Share cache expects {name} to have batch size of 1, but got {tensor.padded_shape[0]}"
         if not call.shared and tensor.padded_shape[0] != users:
             yield f"{name} tensor batch size ({tensor.padded_shape[0]}) must equal B ({users})"
+    if (first := call.query.padded_shape[0]) != 1:
+        yield f"Q tensor batch size must be 1 for decode mode but got {first}"
 
 
 def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
@@ -316,8 +325,6 @@ def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
     yield from _batch_refusals(call)
     query, key, value, chunk = call.query.padded_shape, call.key.padded_shape, call.value.padded_shape, call.chunk_keys
     users = query[1]
-    if query[0] != 1:
-        yield f"Q tensor batch size must be 1 for decode mode but got {query[0]}"
     if key[2] != value[2]:
         yield f"K and V tensors must have the same sequence length. K: {key[2]}, V: {value[2]}"
     if key[2] % chunk:
@@ -338,7 +345,7 @@ def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
 def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
     """What is wrong with keys and values in blocks, and with their table."""
     query, key, value, positions = call.query, call.key, call.value, call.indices
-    users = query.padded_shape[1]
+    users = call.users
     if call.causal and positions is None:
         yield "Must have cur_pos tensor for paged attention in causal mode"
     if call.causal and positions is not None:
@@ -354,8 +361,6 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
         yield "Error: SDPA currently only supports INT32 datatype"
     if table.layout is not Layout.ROW_MAJOR:
         yield f"Page table tensor layout must be ROW_MAJOR but got Layout::{table.layout.name}"
-    if table.padded_shape[0] != users:
-        yield "Page_table must have batch size equal to Q"
     if key.padded_shape[2] != value.padded_shape[2]:
         yield "K and V must have same block size"
     if not key.padded_shape[3] == value.padded_shape[3] == query.padded_shape[3]:

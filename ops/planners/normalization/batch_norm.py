@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
 from device.plan import Plan
@@ -108,6 +108,8 @@ def _faults(call: BatchNormArguments) -> Iterator[str]:
     """What is wrong with a call, in the real library's order."""
     source, tilize = call.source, "use to_layout(TILE_LAYOUT)"
     statistics = {"running_mean": call.mean, "running_var": call.variance, "weight": call.weight, "bias": call.bias}
+    if call.target is None:
+        require_shard_spec(call.place or source.memory_config, in_rows=False)
     if source.layout is not Layout.TILE:
         yield f"Input tensor must be must be tilized\ninput: {tilize}"
     if source.memory_config.is_sharded():

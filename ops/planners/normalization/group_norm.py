@@ -149,12 +149,19 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
             f"group_norm output dtype must match input dtype (DataType::{source.data_format.name.upper()}), got "
             f"dtype=DataType::{call.out_format.name.upper()}\ndtype: leave it out, and typecast the result"
         )
-    rows = source.layout is Layout.ROW_MAJOR and not source.memory_config.is_sharded()
-    if rows and spec.family not in release_of(spec.release).group_norm_of_rows:
+    if source.memory_config.is_sharded() or spec.family in release_of(spec.release).group_norm_of_rows:
+        return
+    if source.layout is Layout.ROW_MAJOR:
         yield (
             "group_norm: interleaved (non-sharded) input must be in TILE layout, got ROW_MAJOR. Convert the input with "
             "ttnn.to_layout(input, ttnn.TILE_LAYOUT) before calling group_norm. ROW_MAJOR is supported only for "
             "sharded inputs, or on Wormhole."
+        )
+    if call.written_layout is Layout.ROW_MAJOR:
+        yield (
+            "group_norm: interleaved (non-sharded) output must be in TILE layout, got ROW_MAJOR output_layout. "
+            "Request TILE output and convert it yourself with ttnn.to_layout(output, ttnn.ROW_MAJOR_LAYOUT). "
+            "ROW_MAJOR output is supported only for sharded inputs, or on Wormhole.\noutput_layout: leave it out"
         )
 
 

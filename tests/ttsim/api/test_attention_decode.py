@@ -206,7 +206,7 @@ REFUSED = [
     (lambda d, q, k: paged(q, k, k, whole(d, [[0], [1]])),
      "Must have cur_pos tensor for paged attention in causal mode"),
     (lambda d, q, k: paged(q, k, k, whole(d, [[0]]), cur_pos_tensor=whole(d, [1, 2])),
-     "Page_table must have batch size equal to Q"),
+     "cur_pos must have batch size equal to Q, got 2 and 1"),
 ]  # fmt: skip
 
 

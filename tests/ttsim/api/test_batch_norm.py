@@ -66,6 +66,7 @@ def test_training_leaves_statistics_alone_that_it_does_not_get(device, names, ch
         ((3, 32, 32), {}, "batch_norm not supported for tensors with rank < 4. (rank=3)"),
         ((1, 1, 32, 32), {"running_var": None}, "running_mean and running_var must be defined in evaluation mode"),
         ((1, 2, 32, 32), {}, "batch_mean_shape[1] must be the same as input's channel size."),
+        ((1, 1, 32, 32), {"memory_config": ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG}, "bad optional access"),
     ],
 )
 def test_errors_begin_as_those_of_the_real_library(device, shape, arguments, line):
@@ -73,3 +74,10 @@ def test_errors_begin_as_those_of_the_real_library(device, shape, arguments, lin
     with pytest.raises(ttnn.TTSimError) as refused:
         ttnn.batch_norm(on_device(device, np.ones(shape)), **{"running_mean": one, "running_var": one} | arguments)
     assert str(refused.value).startswith(line)
+
+
+def test_a_result_of_another_data_type_is_refused_first(device):
+    image = on_device(device, np.ones((1, 1, 32, 32)))
+    target = ttnn.typecast(image, ttnn.float32 if image.dtype is ttnn.bfloat16 else ttnn.bfloat16)
+    with pytest.raises(ttnn.DeviceError, match=r"^batch_norm: output dtype \(DataType::\w+\) must match input dtype"):
+        ttnn.batch_norm(image, output=target)

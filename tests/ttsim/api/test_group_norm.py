@@ -217,3 +217,10 @@ def test_interleaved_rows_are_refused_on_blackhole_as_by_the_real_library():
         x = ttnn.zeros((1, 1, 64, 64), device=device)
         with pytest.raises(ttnn.DeviceError, match=r"^group_norm: interleaved \(non-sharded\) input must be in TILE"):
             ttnn.group_norm(x, num_groups=2, inplace=False)
+
+
+def test_interleaved_results_in_rows_are_refused_on_blackhole():
+    with ttnn.open_device(spec="blackhole_p150") as device:
+        images = ttnn.ones((1, 1, 128, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+        with pytest.raises(ttnn.DeviceError, match=r"^group_norm: interleaved \(non-sharded\) output must be in TILE"):
+            ttnn.group_norm(images, num_groups=4, inplace=False, output_layout=ttnn.ROW_MAJOR_LAYOUT)

@@ -78,6 +78,7 @@ REFUSED = [
      "height (160)"),
     (f"{CACHE} + 1x1x96x64 tile bfloat8_b", (1,), "Input and cache tensors must have same dtype!"),
     (f"{CACHE} + 1x2x96x64 tile", (1,), "Input tensor height (2) must equal cache tensor height (1)"),
+    (f"{CACHE} + 2x1x1x96x64 tile", (1,), "Input tensor batch size must be 1 but got 2"),
     (f"{CACHE} + 1x1x96x64 rows", (1,), "Inputs to update_cache must be tilized"),
     (f"{CACHE} + 1x1x96x64 tile height/64x64/2", (1,), "Seq len must be divisible by shard height!"),
 ]  # fmt: skip

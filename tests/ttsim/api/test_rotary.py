@@ -62,6 +62,21 @@ def test_rows_are_tilized_first_and_shards_follow_from_the_tensor(device):
     assert (shards.shape, shards.grid.num_cores()) == ([32, 64], 32)
 
 
+def test_integers_are_planned_and_their_numbers_refused():
+    """Tables are looked at first; a device that calculates no numbers has the result."""
+    for values in ("off", "exact"):
+        with ttnn.open_device(values=values) as device:
+            x = on(device, np.zeros((1, 1, 32, 64)), ttnn.uint16)
+            tables = [on(device, np.zeros((1, 1, rows, 64))) for rows in (32, 32, 64)]
+            with pytest.raises(ttnn.DeviceError, match=r"^Cosine and Sine cache dimensions must match\."):
+                ROTARY(x, *tables[1:])
+            if values == "off":
+                assert ROTARY(x, *tables[:2]).dtype is ttnn.uint16
+            else:
+                with pytest.raises(ttnn.NotSimulatedError, match="rotary_embedding: ttsim does not rotate integers"):
+                    ROTARY(x, *tables[:2])
+
+
 @pytest.mark.parametrize(
     ("shapes", "token", "line"),
     [

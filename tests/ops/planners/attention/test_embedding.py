@@ -134,3 +134,10 @@ def test_tables_in_tiles_have_padding():
         weight = ttsim.from_numpy(numbers, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)
         result = ttsim.embedding(index, weight, layout=ttsim.ROW_MAJOR_LAYOUT)
         assert np.array_equal(result.to_numpy()[0], weight.to_numpy()[[9, 0, 3]])
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_a_table_of_five_axes_is_refused(layout):
+    call = EmbeddingArguments(indices=indices(2, 64), table=table(1, 1, 1, 7, 32, layout=layout))
+    with pytest.raises(DeviceError, match=r"^Tensor rank is greater than 4"):
+        plan_embedding(call, SPEC)
