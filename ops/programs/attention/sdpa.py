@@ -92,8 +92,8 @@ class ScaledDotProduct(DataMovement):
         """Which keys [rows, keys] queries see."""
         behind = np.arange(self.rows)[:, None] - np.arange(self.keys)
         if self.causal:
-            return (behind >= 0) & (behind < (self.window or self.keys))
-        return np.abs(behind) <= (self.window // 2 if self.window else max(self.rows, self.keys))
+            return np.asarray((behind >= 0) & (behind < (self.window or self.keys)))
+        return np.asarray(np.abs(behind) <= (self.window // 2 if self.window else max(self.rows, self.keys)))
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles of scores pass products and the softmax; keys and values are read once for each chunk of queries."""
