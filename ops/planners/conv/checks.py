@@ -498,4 +498,4 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
         )
 
 
-INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, input_in_dram, _input_volume, _rows_of_the_image)
+INPUT_CHECKS: Final[tuple[Check, ...]] = (_rows_of_blocks, _input_volume, input_in_dram, _rows_of_the_image)

@@ -171,12 +171,13 @@ def upload_prepared(builder: PlanBuilder, name: str, role: str, layout: WeightsL
 def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
     """The layout that weights are prepared in, of a call whose program reads them as ``read``.
 
-    The real library takes the sizes from a weight on the host, padding included, and not from the call; an image in
-    DRAM whose windows were folded keeps the original kernel. Raises DeviceError if a row of that kernel does not fit a
+    The real library takes the sizes from a weight on the host and not from the call, padding included unless groups
+    are spelled out; an image in DRAM whose windows were folded keeps the original kernel. Raises DeviceError if a row of that kernel does not fit a
     K block of HEIGHT shards.
     """
     call = partitioned.call
-    folding, raw = call.folding, call.weight.spec.padded_shape[:4]
+    spec = call.weight.spec
+    folding, raw = call.folding, (spec.padded_shape if call.groups == 1 else spec.shape)[:4]
     if folding is not None:
         if folding.weights or not partitioned.input_memory.is_sharded() or not partitioned.sharded:
             return read

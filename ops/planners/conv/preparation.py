@@ -69,10 +69,14 @@ def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None
     config, in_one_piece = call.slice_config, call.takes_l1_path
     if not in_one_piece if config is None else not config.num_slices:  # for L1_FULL, too
         checks.check_search(call, device_spec)
-    sharded = call.input.spec.memory_config.is_sharded()
+    sharded = not in_one_piece or call.input.spec.memory_config.is_sharded()
+    chosen = not in_one_piece and call.conv_config.shard_layout is None  # estimated, with its blocks
+    estimated: tuple[Check, ...] = (checks.block_height,)
+    if sharded and not chosen and not call.conv_config.reshard_if_not_optimal:
+        estimated = ()
     kept: tuple[Check, ...] = (_missing_shard_layout,) if in_one_piece and sharded else ()
     cut: tuple[Check, ...] = () if in_one_piece else (_missing_shard_layout,)
-    refuse_first(call, (_slice_count, *kept, checks.output_override, *cut))
+    refuse_first(call, (_slice_count, *kept, *estimated, checks.output_override, *cut))
     refuse_first(call, (checks.block_height, checks.block_width, checks.placing))
 
 
