@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from device.cores import CoreGrid
-from device.errors import ArgumentError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
@@ -14,6 +14,7 @@ from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import added_later, plan_matmul
 from ops.planners.matmul.validation import misplaced, require_float_output, shape_of_nothing, validate
+from ops.programs.eltwise.refusals import BY_NAME
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
 from ttsim.api.eltwise import add, add_, multiply, multiply_
@@ -24,7 +25,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import Call, checked_as, function_of, param
-from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam, WormholeComputeKernelConfig
+from ttsim.runtime.types.configs import UnaryWithParam, WormholeComputeKernelConfig
 from ttsim.runtime.types.matmul_configs import ProgramConfig
 from ttsim.runtime.types.tensors import DataType
 
@@ -258,7 +259,7 @@ def addmm(
         compute_kernel_config: As of `matmul`.
         core_grid: As of `matmul`.
         output_tile: Not simulated; None for tiles of 32x32.
-        optional_output_tensor: Not simulated; None for a new tensor.
+        optional_output_tensor: A tensor that receives the result and is returned.
 
     Returns:
         [M, N].
@@ -273,7 +274,7 @@ def addmm(
         >>> ttnn.addmm(c, a, a, alpha=0.5, beta=2.0).to_numpy()[0, 0].item()
         18.0
     """
-    require_left_out("addmm", output_tile=output_tile, optional_output_tensor=optional_output_tensor)
+    require_left_out("addmm", output_tile=output_tile)
     _require_addends(input_tensor, mat1_tensor, mat2_tensor, alpha, beta)
     product = matmul(
         mat1_tensor,
@@ -283,6 +284,7 @@ def addmm(
         program_config=program_config,
         compute_kernel_config=compute_kernel_config,
         core_grid=core_grid,
+        optional_output_tensor=optional_output_tensor,
     )
     if alpha != 1:
         multiply_(product, alpha)
@@ -347,6 +349,6 @@ def _activation(activation: str | UnaryWithParam | None) -> tuple[str, tuple[flo
         return None
     if isinstance(activation, UnaryWithParam):
         return activation.op_type.name.lower(), activation.params
-    if activation.upper() not in UnaryOpType.__members__:
-        raise ArgumentError(f"matmul: there is no activation {shown(activation)}; for example 'relu', 'gelu', 'silu'")
-    return activation.lower(), ()
+    if activation not in BY_NAME:
+        raise ArgumentError(f"Unknown unary op: {activation}\nactivation: one of {', '.join(sorted(BY_NAME))}")
+    return BY_NAME[activation]

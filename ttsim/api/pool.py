@@ -49,7 +49,6 @@ def max_pool2d(
     return_indices: bool = False,
     dtype: DataType = DataType.BFLOAT16,
     output_layout: Layout = Layout.ROW_MAJOR,
-    compute_kernel_config: object = None,
     config_tensor_in_dram: bool = False,
 ) -> Tensor | tuple[Tensor, ...]:
     """The maximum of every window of images, channel by channel.
@@ -74,7 +73,6 @@ def max_pool2d(
         return_indices: Return the place of each maximum in its image as well.
         dtype: Data type of the result.
         output_layout: Layout of the result.
-        compute_kernel_config: Accepted as in ttnn; it does not change a maximum.
         config_tensor_in_dram: Keep the index tensors, which locate windows, in DRAM instead of L1_SMALL.
 
     Returns:

@@ -172,8 +172,8 @@ def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> Weights
     """The layout that weights are prepared in, of a call whose program reads them as ``read``.
 
     The real library takes the sizes from a weight on the host and not from the call, padding included unless groups
-    are spelled out; an image in DRAM whose windows were folded keeps the original kernel. Raises DeviceError if a row of that kernel does not fit a
-    K block of HEIGHT shards.
+    are spelled out; an image in DRAM whose windows were folded keeps the original kernel. Raises DeviceError if a row
+    of that kernel does not fit a K block of HEIGHT shards.
     """
     call = partitioned.call
     spec = call.weight.spec

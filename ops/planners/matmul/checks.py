@@ -27,9 +27,9 @@ ADVICE = {  # what to do about a refusal, by the tensor or field that it is abou
 SIDES = ("in0_block_w", "out_subblock_h", "out_subblock_w", "out_block_h", "out_block_w", "per_core_m", "per_core_n")
 
 
-def require_sides(config: MatmulConfig) -> None:
-    """Raises ArgumentError for a side of 0 tiles."""
-    for field in SIDES:
+def require_sides(config: MatmulConfig, *sides: str) -> None:
+    """Raises ArgumentError for a side of 0 tiles; of the given fields, or of all."""
+    for field in sides or SIDES:
         if getattr(config, field) == 0:
             side = field.replace("_m", "_M").replace("_n", "_N")
             raise ArgumentError(f"{config.program.config_name}: {side} is 0, which is not valid\n{ADVICE['blocks']}")
@@ -141,15 +141,16 @@ def _grid(
                 )
     elif config.program is MatmulProgram.REUSE:
         total = rows_of(problem, config) // config.per_core_m
-        asked = 0 if call.memory_config.shard_spec is None else call.memory_config.shard_spec.num_cores()
+        shards = next(
+            (s for s in (call.first.memory_config.shard_spec, call.second.memory_config.shard_spec) if s), None
+        )
+        output = call.memory_config.shard_spec
+        asked = 0 if output is None or shards is not None else output.num_cores()
         if total < asked:
             yield (
                 f"num_output_blocks_total ({total}) must be >= num_cores ({asked}); some cores would have no work",
                 "memory_config",
             )
-        shards = next(
-            (s for s in (call.first.memory_config.shard_spec, call.second.memory_config.shard_spec) if s), None
-        )
         blocks = rows_of(problem, config) // config.per_core_m * (problem.n_tiles // config.per_core_n)
         if shards is not None and blocks % shards.num_cores():
             yield (

@@ -32,6 +32,7 @@ from ops.planners.matmul.choice import choose_config, of_banks
 from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
 from ops.programs.buffer_shapes import beyond_shards
 from ops.programs.eltwise.op import activated, with_row
+from ops.programs.eltwise.refusals import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
 from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec
@@ -148,8 +149,6 @@ def _output_shards(
             "Unsupported op for output sharding\nmemory_config: blocks of this product do not fit into L1; use "
             "interleaved memory"
         )
-    if config.program is MatmulProgram.REUSE and given is not None:
-        return given
     grid, orientation = device_spec.grid, ShardOrientation.ROW_MAJOR
     if config.program is MatmulProgram.MCAST_2D:
         cores = core_rectangle(*((down, across) if config.transpose_mcast else (across, down)))
@@ -160,6 +159,8 @@ def _output_shards(
     if config.program is MatmulProgram.REUSE:
         operands = (call.first.memory_config.shard_spec, call.second.memory_config.shard_spec)
         orientation = next((shards.orientation for shards in operands if shards), ShardOrientation.COL_MAJOR)
+        if given is not None:
+            return ShardSpec(given.grid, shape, orientation)
     if down * across > grid.cores:
         raise ArgumentError(
             f"Target number of cores {down * across} is greater than total number of available cores {grid.cores}\n"
@@ -207,14 +208,17 @@ def _program(
         problem = replace(problem, bias=False)
         config = choose_config(call, problem, grid, free_l1_bytes, release)
     check_arguments(call, problem, config)
-    require_sides(config)
-    # The library makes the output's shards first
+    require_sides(config, "per_core_m", "per_core_n")
+    # The library makes the output's shards first, and looks at the bias before the program
     line = _line(call, config)
     if line is None:
         output_spec = _output_spec(call, problem, config, device_spec, of_line=False)
     else:
         output_spec = _output_spec(_laid_out(call, line.cols == 1), problem, config, device_spec, of_line=True)
         call = _laid_out(call, config.program is MatmulProgram.MCAST_IN1)
+    if problem.bias:
+        require_bias(call)
+    require_sides(config)
     if config.workers > 1 and device_spec.compute.minus_one_quirk:
         raise ArgumentError(
             f"{config.program.config_name}: num_workers_per_dram_bank > 1 is currently supported only on Blackhole\n"
@@ -227,11 +231,12 @@ def _program(
             f"DRAM-sharded matmul weight shard width {wide} tiles per bank must be divisible by workers_per_bank "
             f"{config.workers}\nnum_workers_per_dram_bank: use 1"
         )
+    fused = None if config.program is MatmulProgram.SINGLE_TILES else config.activation
+    if fused is not None and (text := fused_by_matmul_refusal(fused)) is not None:
+        raise ArgumentError(text)
     if config.unsimulated is not None:
         raise NotSimulatedError(config.unsimulated)
     _require_place(call, config)
-    if problem.bias:
-        require_bias(call)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:

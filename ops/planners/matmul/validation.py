@@ -159,10 +159,12 @@ def _target(call: MatmulArguments) -> Iterator[str]:
         yield f"Type mismatch between optional output tensor {given} & output tensor {asked}\n{remedy}"
     if call.target.memory_config != call.memory_config:
         yield (
-            f"Memory config mismatch between optional output tensor {call.target.memory_config} & output tensor "
-            f"{call.memory_config}\n{remedy}"
+            f"Memory config mismatch between optional output tensor {call.target.memory_config.reported()} & output "
+            f"tensor {call.memory_config}\n{remedy}"
         )
     sides = replace(call, target=None).output_shape
+    if call.target.volume != prod(sides) and call.bias is None:
+        yield f"Invalid optional output tensor\n{remedy} of the shape {list(sides)}"
     if call.target.volume != prod(sides) or call.target.layout is not Layout.TILE:
         raise NotSimulatedError(f"{remedy} of the shape {list(sides)} in TILE layout; ttsim does not simulate others")
 

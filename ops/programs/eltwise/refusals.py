@@ -1,6 +1,6 @@
 """Which functions the library fuses or runs as operations of their own, and why not the others, in its words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from device.numbers.formats import DataFormat
@@ -31,6 +31,22 @@ OF_INTEGERS: Final = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "lef
 FUSED_BY_MATMUL: Final = frozenset((
     "gelu", "gelu_tanh", "hardsigmoid", "hardtanh", "relu", "relu6", "selu", "sigmoid", "silu", "softplus", "tanh",
 ))  # fmt: skip
+# Functions that the library knows by name where an activation may be a text
+BY_NAME: Final[Mapping[str, Activation]] = {
+    name: (name, ())
+    for name in (
+        "abs", "abs_int32", "alt_complex_rotate90", "cos", "cosh", "exp", "gelu", "hardsigmoid", "log", "log10",
+        "log1p", "log2", "recip", "relu", "relu6", "rsqrt", "sigmoid", "sign", "silu", "sin", "sinh", "sqrt",
+        "square", "tanh",
+    )
+} | {
+    "gelu_approx": ("gelu", (1.0,)),
+    "hardmish": ("hardmish", (1.0,)),
+    "mish": ("mish", (0.0,)),
+    "selu": ("selu", (1.0507009873554805, 1.6732632423543772)),
+    "sigmoid_approx": ("sigmoid", (4.0, 1.0)),
+    "softplus": ("softplus", (1.0, 20.0)),
+}  # fmt: skip
 OF_TWO_NUMBERS: Final = frozenset(("mac_tss", "where_tss"))
 
 
@@ -51,8 +67,8 @@ def fused_by_matmul_refusal(activation: Activation) -> str | None:
         return None
     return (
         f"Unsupported UnaryOpType for fused activation: UnaryOpType::{activation[0].upper()}\n"
-        f"A sharded 1x1 convolution fuses {', '.join(sorted(FUSED_BY_MATMUL)).upper()}; without shard_layout any "
-        "activation runs as an operation of its own"
+        f"A matmul program fuses {', '.join(sorted(FUSED_BY_MATMUL)).upper()}; a 1x1 convolution without shard_layout, "
+        "and a product without core_grid, run any activation as an operation of its own"
     )
 
 

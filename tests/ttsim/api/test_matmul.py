@@ -246,12 +246,12 @@ def test_wrong_calls_are_refused(device):
     first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     with pytest.raises(DeviceError, match="Operand to matmul must be on device"):
         ttsim.matmul(first.cpu(), second)
-    with pytest.raises(ArgumentError, match=r"^optional_output_tensor: give a tensor"):
+    with pytest.raises(ArgumentError, match=r"^Invalid optional output tensor\noptional_output_tensor: give a tensor"):
         ttsim.linear(first, second, optional_output_tensor=first)
     with pytest.raises(ArgumentError, match=r"^ttnn.matmul: Both arguments to matmul need to be at least 1D, but got"):
         ttsim.matmul(first, tensor(np.ones(()), device))
-    with pytest.raises(ArgumentError, match="there is no activation 'rely'"):
-        ttsim.matmul(first, second, activation="rely")
+    with pytest.raises(ArgumentError, match=r"^Unknown unary op: RELU\nactivation: one of abs, "):
+        ttsim.matmul(first, second, activation="RELU")
     with pytest.raises(TypeError, match="there is no 'bias'"):
         ttsim.matmul(first, second, bias=second)
     with pytest.raises(TypeError, match="input_tensor_a is given twice"):
@@ -349,6 +349,9 @@ def test_addmm(device):
     ones = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 32)), device)
     added = tensor(np.full((32, 32), 3.0), device)
     assert set(ttsim.addmm(added, *ones, alpha=0.5, beta=2).to_numpy().ravel().tolist()) == {38.0}
+    target = tensor(np.zeros((32, 32)), device)
+    assert ttsim.addmm(added, *ones, alpha=0.5, beta=2, optional_output_tensor=target) is target
+    assert set(target.to_numpy().ravel().tolist()) == {38.0}
     with pytest.raises(ArgumentError, match="alpha parameter cannot be 0"):
         ttsim.addmm(added, *ones, alpha=0.0)
 
@@ -401,3 +404,48 @@ def test_shards_of_the_output_lie_on_cores_of_the_grid(rows, scheme, program):
         said = f"^{program}ProgramConfig: output shard grid .* must lie within extent 4-4\n"
         with pytest.raises(ArgumentError, match=said):
             ttsim.matmul(first, second, core_grid=ttsim.CoreGrid(x=4, y=4), memory_config=place)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("softplus", 2.125), ("selu", 2.1), ("mish", 1.945), ("gelu_approx", 1.96), ("sigmoid_approx", 0.88)],
+)
+def test_activations_by_names_of_their_own(device, name, value):
+    product = ttsim.matmul(tensor(np.full((32, 32), 2.0), device), tensor(np.eye(32), device), activation=name)
+    assert np.allclose(product.to_numpy(), value, rtol=0.02)
+
+
+def test_a_program_fuses_few_functions():
+    with ttsim.open_device(values="off") as device:
+        x = tensor(np.ones((64, 64)), device)
+        with pytest.raises(ArgumentError, match=r"^Unsupported UnaryOpType for fused activation: UnaryOpType::MISH"):
+            ttsim.matmul(x, x, activation="mish", core_grid=ttsim.CoreGrid(x=2, y=2))
+
+
+def test_a_program_of_pairs_deals_its_own_shards_to_the_given_cores():
+    """A shard of the output is what a core computes, whatever shape the caller gives."""
+    with ttsim.open_device(values="off") as device:
+        first, second = (tensor(np.ones((4, *sides)), device) for sides in ((128, 32), (32, 128)))
+        config = blocks("MatmulMultiCoreReuse", compute_with_storage_grid_size=(8, 3), per_core_M=4, per_core_N=4)
+        place = ttsim.create_sharded_memory_config(
+            (256, 128), ttsim.CoreGrid(x=4, y=1), ttsim.ShardStrategy.HEIGHT, use_height_and_width_as_shard_shape=True
+        )
+        shards = ttsim.matmul(first, second, program_config=config, memory_config=place).memory_config().shard_spec
+        assert (tuple(shards.shape), shards.orientation) == ((128, 128), ttsim.ShardOrientation.COL_MAJOR)
+        few = ttsim.create_sharded_memory_config(
+            (256, 128), ttsim.CoreGrid(x=2, y=1), ttsim.ShardStrategy.HEIGHT, use_height_and_width_as_shard_shape=True
+        )
+        with pytest.raises(DeviceError, match=r"^Number of shards along height 4 must not exceed number of cores 2"):
+            ttsim.matmul(first, second, program_config=config, memory_config=few)
+
+
+def test_a_bias_is_looked_at_before_the_program_and_after_the_output():
+    with ttsim.open_device(values="off") as device:
+        first, second = tensor(np.ones((32, 64)), device), tensor(np.ones((64, 64)), device)
+        wide = tensor(np.ones((1, 65)), device)
+        config = blocks(ONE_AXIS, **GRID, fuse_batch=True, mcast_in0=True, in0_block_w=0)
+        with pytest.raises(ArgumentError, match=r"^Unsupported bias shape: padded last dimension of bias, 96, not"):
+            ttsim.linear(first, second, bias=wide, program_config=config)
+        place = ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+        with pytest.raises(DeviceError, match=r"^Shard width 32 must match physical width 64"):
+            ttsim.linear(first, second, bias=wide, program_config=config, memory_config=place)
