@@ -76,6 +76,8 @@ class OfWeights(
     def run(self) -> Tensor:
         """Prepares the weights."""
         require_allocated(self.weight_tensor)
+        if not self._rules.transposed and self.weight_tensor.device() is not None:
+            raise DeviceError("Host conv weights should be placed on host\nweight_tensor: use .cpu()")
         tensor = self.weight_tensor.cpu()
         tensor = tensor if self._rules.transposed else of_one_row(tensor)
         bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None

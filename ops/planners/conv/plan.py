@@ -185,6 +185,8 @@ def wrapped_output(call: ConvCall) -> TensorSpec:
 def plan_without_outputs(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The image of the input and the output buffer of a call that `wraps`; a refusal if both fit DRAM."""
     refuse_first(call, (checks.rows_in_dram,))
+    if (text := slicing.too_many_of_nothing(call, call.output_lengths(unsigned=True))) is not None:
+        raise ArgumentError(f"{text}\n{call.describe_no_outputs()}")
     image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
     try:
         output = wrapped_output(call)

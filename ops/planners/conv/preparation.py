@@ -39,13 +39,17 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     else:
         config, place = call.conv_config, call.input.spec.memory_config
         moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
+        asked = call
         if not moved and not call.is_matmul and place.shard_spec is not None:  # shards are taken to stay where they are
             call = replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
         if call.slice_config is None and call.input_height == call.kernel_size[0] == 1:  # a row is never cut
             call = replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
         refuse_first(call, (_bias_format,) if role == "bias" else ())
         refuse_first(call, (checks.folded_lengths,) if call.folds else ())
-        refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape, checks.placing))
+        refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape,))
+        if role == "weight" and not call.is_matmul:
+            _check_order(asked)
+        refuse_first(call, (checks.placing,))
         checks.check_possible(call)
         checks.check_sizes(call, device_spec)
         call = _folded(call) if call.folds else call
@@ -66,18 +70,35 @@ def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None
         refuse_first(call, (_bias_format, _bias_place, checks.placing, operands.bias_refusals))
         return
     refuse_first(call, (operands.weight_refusals,))
-    config, in_one_piece = call.slice_config, call.takes_l1_path
-    if not in_one_piece if config is None else not config.num_slices:  # for L1_FULL, too
+    if _searches(call):
         checks.check_search(call, device_spec)
+    _check_order(call)
+    refuse_first(call, (checks.placing,))
+
+
+def _searches(call: ConvCall) -> bool:
+    """Whether a number of slices is looked for; a transposed convolution does so for L1_FULL, too."""
+    config = call.slice_config
+    if config is None or not call.rules.transposed:
+        return not call.takes_l1_path and not (config and config.num_slices)
+    return not config.num_slices
+
+
+def _check_order(call: ConvCall) -> None:
+    """Slices, blocks and the output's cores as a preparation looks at them.
+
+    Blocks come first where they are estimated: for a scheme that is chosen, and for shards that are not kept.
+    """
+    in_one_piece, layout = call.takes_l1_path, call.conv_config.shard_layout
     sharded = not in_one_piece or call.input.spec.memory_config.is_sharded()
-    chosen = not in_one_piece and call.conv_config.shard_layout is None  # estimated, with its blocks
-    estimated: tuple[Check, ...] = (checks.block_height,)
-    if sharded and not chosen and not call.conv_config.reshard_if_not_optimal:
-        estimated = ()
+    chosen = not in_one_piece and layout is None
+    searched = _searches(call) and layout is not None and not call.rules.transposed  # which was checked before
+    stays = sharded and not chosen and (searched or not call.conv_config.reshard_if_not_optimal)
     kept: tuple[Check, ...] = (_missing_shard_layout,) if in_one_piece and sharded else ()
     cut: tuple[Check, ...] = () if in_one_piece else (_missing_shard_layout,)
+    estimated: tuple[Check, ...] = () if stays else (checks.block_height,)
     refuse_first(call, (_slice_count, *kept, *estimated, checks.output_override, *cut))
-    refuse_first(call, (checks.block_height, checks.block_width, checks.placing))
+    refuse_first(call, (checks.block_height, checks.block_width))
 
 
 def _bias_format(call: ConvCall) -> Iterator[str]:

@@ -402,12 +402,20 @@ def _slices_of_nothing(call: ConvCall, outputs: tuple[int, int], free_l1_bytes: 
     """
     if call.takes_l1_path or min(outputs) < 0:
         return None
-    kinds, count = _kinds(call), call.slice_config.num_slices if call.slice_config is not None else 0
-    if count:
-        most = div_up(outputs[kinds[0] is SliceType.DRAM_WIDTH], rounding_of(call, kinds[0]))
-        return too_many_line(count, most) if count > most else None
+    kinds = _kinds(call)
+    if call.slice_config is not None and call.slice_config.num_slices:
+        return too_many_of_nothing(call, outputs)
     has_outputs = any(outputs[kind is SliceType.DRAM_WIDTH] for kind in kinds)
     return None if has_outputs else none_found(kinds[-1], 0, 0, free_l1_bytes)
+
+
+def too_many_of_nothing(call: ConvCall, outputs: tuple[int, int]) -> str | None:
+    """The first line of the real library's error for more slices than these outputs allow; None for no more."""
+    config = call.slice_config
+    if config is None or not config.num_slices:
+        return None
+    most = div_up(outputs[config.slice_type is SliceType.DRAM_WIDTH], rounding_of(call, config.slice_type))
+    return too_many_line(config.num_slices, most) if config.num_slices > most else None
 
 
 def _kinds(call: ConvCall) -> list[SliceType]:

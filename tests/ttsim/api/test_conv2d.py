@@ -399,3 +399,8 @@ def test_weights_of_three_axes_are_prepared_as_those_of_one_row(device: ttsim.De
     )
     assert rows.shape == [1, 1, 96, 32]
     assert np.array_equal(rows.to_numpy(), images.to_numpy())
+
+
+def test_weights_on_the_device_are_not_prepared_for_conv2d(device: ttsim.Device) -> None:
+    with pytest.raises(ttsim.DeviceError, match=r"^Host conv weights should be placed on host\nweight_tensor: "):
+        prepared(device, weights(32, 3).to(device))

@@ -9,9 +9,15 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
-from ops.planners.conv.arguments import SliceType
+from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
 from ops.planners.conv.operands import size_refusal
-from ops.planners.conv.preparation import check_transposed, partition_preparation, plan_preparation, plan_rows
+from ops.planners.conv.preparation import (
+    check_transposed,
+    checked_preparation,
+    partition_preparation,
+    plan_preparation,
+    plan_rows,
+)
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, height_sharded, operand, sized_call
 from tests.shards import BLOCK, HEIGHT, box
@@ -126,6 +132,10 @@ LONG = operand(1, 1, 117, 32, place=DRAM_MEMORY_CONFIG)
 ONE_ROW = KNOWN | {"input": LONG, "input_height": 1, "input_width": 117, "padding": (1, 2, 1, 1)}
 
 
+def tensor_in_dram():
+    return operand(1, 1, 64, 32, place=DRAM_MEMORY_CONFIG)
+
+
 DIMENSION = "Number of slices {} should be less or equal than the dimension being sliced {} ".format
 ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
 
@@ -161,3 +171,41 @@ def test_what_is_refused_of_a_preparation(role, changes, text):
         return
     with pytest.raises(ArgumentError, match=f"^{text}"):
         check_transposed(result, role, SPEC)
+
+
+HIGH_BLOCK = {"act_block_h_override": 33}
+OUTPUT = {"override_output_sharding_config": True}
+IN_L1 = {"input": operand(1, 1, 64, 32, place=L1_MEMORY_CONFIG)}
+BLOCK_FIRST, OUTPUT_FIRST = "Config Error: act_block_h_override", "When override_output_sharding_config is set to true"
+
+
+@pytest.mark.parametrize("rules", [CONV2D, CONV_TRANSPOSE2D])
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        # blocks come first where a scheme is chosen or shards are made, the output's cores where shards are kept
+        (IN_L1, BLOCK_FIRST),
+        (IN_L1 | {"shard_layout": HEIGHT}, BLOCK_FIRST),
+        ({"slice_config": cut(2)}, BLOCK_FIRST),
+        ({"slice_config": cut(2), "shard_layout": HEIGHT}, OUTPUT_FIRST),
+        ({"slice_config": cut(2), "shard_layout": HEIGHT, "reshard_if_not_optimal": True}, BLOCK_FIRST),
+        (SHARDED, OUTPUT_FIRST),
+        (SHARDED | {"shard_layout": HEIGHT, "reshard_if_not_optimal": True}, BLOCK_FIRST),
+        (SHARDED | {"reshard_if_not_optimal": True}, "bad optional access"),
+        ({"slice_config": cut(99)}, "Number of slices 99 should be less or equal than the dimension being sliced"),
+    ],
+)
+def test_blocks_and_the_output_s_cores_in_order(rules, changes, text):
+    result = plain_call(**KNOWN, **HIGH_BLOCK, **OUTPUT, **{"input": tensor_in_dram()} | changes)
+    result = replace(result, rules=rules, output_padding=(0, 0))
+    with pytest.raises(ArgumentError, match=f"^{text}"):
+        checked_preparation(result, "weight", SPEC, function="prepare", strict=False)
+
+
+@pytest.mark.parametrize(("rules", "text"), [(CONV2D, OUTPUT_FIRST), (CONV_TRANSPOSE2D, BLOCK_FIRST)])
+def test_a_search_for_slices_of_a_given_scheme(rules, text):
+    result = plain_call(**KNOWN, **HIGH_BLOCK, **OUTPUT, input=tensor_in_dram(), shard_layout=HEIGHT)
+    with pytest.raises(ArgumentError, match=f"^{text}"):
+        checked_preparation(
+            replace(result, rules=rules, output_padding=(0, 0)), "weight", SPEC, function="prepare", strict=False
+        )

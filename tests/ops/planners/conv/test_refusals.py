@@ -147,6 +147,9 @@ REAL = [
     (call(slice_config=cut(0, ACROSS), padding=(1, 1, 9, 8), output_padding=(0, 0)),
      "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing"),
     (call(out_format=BFLOAT4_B, output_layout=ROWS, slice_config=cut(2), **OUTPUT), ROWS_OF_BLOCKS.splitlines()[0]),
+    # So is one of an image of less than no columns, which the library takes for billions.
+    (call(slice_config=cut(99, ACROSS), padding=(8, 9, 0, 0), output_padding=(0, 0)),
+     "Number of slices (99) exceeds the maximum allowed (1)"),
     # A scheme that is chosen is estimated before its cores are looked at; one that is given is not.
     (call(slice_config=L1_FULL, act_block_h_override=17, act_block_w_div=0, **GRID, **OUTPUT), BAD_HEIGHT),
     (call(slice_config=L1_FULL, act_block_w_div=0, **GRID, **OUTPUT), NO_OUTPUT_GRID),
