@@ -63,7 +63,9 @@ def _padded(pattern: list[tuple[int, int]], plain: _Axis) -> _Axis:
 
 
 def _covers(axis: _Axis, pattern: list[tuple[int, int]], length: int) -> bool:
-    """Whether the windows of an axis are those of a pattern."""
+    """Whether the windows of an axis move, and are those of a pattern."""
+    if not axis.stride:
+        return False
     begins = [number * axis.stride - axis.before for number in range(len(pattern))]
     return pattern == [(max(0, begin), min(length, begin + axis.kernel)) for begin in begins]
 

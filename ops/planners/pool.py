@@ -322,7 +322,8 @@ def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
 def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
     """Plan a call, validated; its images are the tensor "input", and the places of maxima the result "places"."""
     builder = PlanBuilder(spec, {"input": call.source})
-    return builder.finish(pooled(builder, call, builder.tensor("input")))
+    results = pooled(builder, call, builder.tensor("input"))
+    return builder.finish({} if builder.refused else results)
 
 
 def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix: str = "") -> dict[str, PlanTensor]:

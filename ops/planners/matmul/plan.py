@@ -232,8 +232,8 @@ def _program(
             f"{config.workers}\nnum_workers_per_dram_bank: use 1"
         )
     fused = None if config.program is MatmulProgram.SINGLE_TILES else config.activation
-    if fused is not None and (text := fused_by_matmul_refusal(fused)) is not None:
-        raise ArgumentError(text)
+    if fused is not None and (unfused := fused_by_matmul_refusal(fused)) is not None:
+        raise ArgumentError(unfused)
     if config.unsimulated is not None:
         raise NotSimulatedError(config.unsimulated)
     _require_place(call, config)
