@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd, inf, prod
 from typing import Final
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, round_up
@@ -19,11 +19,10 @@ from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
 from ops.planners.to_config import placed
-from ops.programs.reduction.sort import Sort, places_format, sort_buffers
+from ops.programs.reduction.sort import Sort, places_format, program_of, sort_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, UINT16)
 LEAST_COLUMNS: Final = 64
-MOST_COLUMNS: Final = 2048  # of rows that one core sorts
 LARGEST: Final = {UINT16: 65535.0}  # of integers, which stands for infinity
 
 
@@ -106,11 +105,12 @@ def _sorted(
         shape=shape if is_tiles else (*sides[:-1], shape[-1]),
         columns=sides[-1],
         descending=call.descending,
-        index_format=places_format(source.data_format),
+        index_format=places_format(source.data_format, source.padded_shape[-1]),
+        program=program_of(source, builder.device_spec),
     )
     made = PlanTensor("sorted", TensorSpec(sides, source.data_format, source.layout, place))
     places = PlanTensor("places", TensorSpec(sides, op.index_format, source.layout, place))
-    buffers = sort_buffers(source, builder.device_spec)
+    buffers = sort_buffers(op, source, builder.device_spec)
     builder.run("SortDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=True)
     results = [made, places]
     for box in () if is_tiles else ((*sides[:-1], shape[-1]), four_axes(shape)):
@@ -143,8 +143,4 @@ def _check(source: TensorSpec) -> None:
             f"Input shape inner dim {columns} must be a power of two >= {LEAST_COLUMNS}. Use ttnn.sort, which pads the "
             "sort dimension with +/-infinity to the next power of two.\n"
             f"sort: rows of at most {TILE // 2} elements are sorted in TILE_LAYOUT alone"
-        )
-    if columns > MOST_COLUMNS:
-        raise NotSimulatedError(
-            f"sort: rows of {columns} elements, which cores share, are not simulated; sort at most {MOST_COLUMNS}"
         )

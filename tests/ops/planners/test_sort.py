@@ -2,10 +2,12 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import ttsim
 from device.cores import first_cores
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -15,7 +17,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16
+from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.sort import SortArguments, has_order, plan_sort
@@ -46,6 +48,45 @@ def operations(plan):
 )
 def test_circular_buffers(shape, data_format, expected):
     assert operations(planned(shape, data_format=data_format)) == [("Sort", *expected)]
+
+
+@pytest.mark.parametrize(
+    ("device", "layout", "columns", "data_format", "cores", "expected"),
+    [
+        # 64 cores hold four tiles each: two on their way in, out, to another core and back; where cores lie; a flag
+        ("wormhole_n150", Layout.TILE, 8192, BFLOAT16, 64, [4096, 4096, 8192, 8192, *[4096] * 6, 4096, 2048]),
+        # places beyond 65,535 take 32 bits; in rows a core tilizes its part
+        (
+            "wormhole_n150", Layout.ROW_MAJOR, 65536, BFLOAT16, 64,
+            [65536, 8192, *[65536, 131072] * 3, *[4096, 8192] * 2, 4096, 2048],
+        ),
+        # 128 of 130 cores hold two tiles each; so many cores do not hold 512 tiles in equal parts
+        ("blackhole_p150", Layout.TILE, 8192, FLOAT32, 128, [8192] * 10 + [4096, 2048]),
+        ("blackhole_p150", Layout.TILE, 16384, BFLOAT16, 130, [4096, 4096, 8192, 8192, 4096, 4096]),
+        # parts of integers are not exchanged: 63 cores of pairs, and one in the lead
+        (
+            "wormhole_n150", Layout.ROW_MAJOR, 4096, UINT16, 64,
+            [8192, 8192, 16384, 16384, 8192, 8192, 8192, 8192, 64, 128, 2048, 2048],
+        ),
+    ],
+)  # fmt: skip
+def test_wide_rows_are_shared(device, layout, columns, data_format, cores, expected):
+    plan = plan_sort(TensorSpec((1, 1, 32, columns), data_format, layout), SortArguments(), load_spec(device))
+    assert operations(plan) == [("Sort", *expected)]
+    (step,) = (step for step in plan.steps if isinstance(step, Operation))
+    assert step.circular_buffers[0].cores.num_cores() == cores
+
+
+def test_wide_rows_are_in_order():
+    """65,535 columns are padded to 65,536, whose places take 32 bits."""
+    numbers = np.random.default_rng(3).permutation(5000).astype(np.float32)[None] / 8
+    with ttsim.open_device() as device:
+        tensor = ttsim.from_numpy(numbers, ttsim.float32, layout=ttsim.TILE_LAYOUT, device=device)
+        values, places = ttsim.sort(tensor, descending=True)
+        assert np.array_equal(values.to_numpy(), -np.sort(-numbers))
+        assert np.array_equal(places.to_numpy(), np.argsort(-numbers))
+    plan = planned((1, 65535))
+    assert [plan.tensors[name].data_format for name in plan.results.values()] == [BFLOAT16, UINT32]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +142,6 @@ def test_rows_are_padded_to_a_power_of_two(shape, dim, names, layout):
             DeviceError,
             "Input tensor data type must be BFLOAT16, UINT16, or FLOAT32, got DataType::",
         ),
-        (((64, 4096),), NotSimulatedError, "sort: rows of 4096 elements, which cores share, are not simulated"),
         (
             ((64, 3), 1, BFLOAT16, Layout.ROW_MAJOR),
             DeviceError,
