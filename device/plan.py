@@ -74,7 +74,8 @@ class Operation:
 
     name: str  # As a graph capture of the real library shows it, for example "HaloDeviceOperation"
     inputs: tuple[str, ...]  # Tensors it reads
-    outputs: tuple[Allocate, ...] = ()  # Allocated before it runs, in order; none: it writes into its last input
+    # Allocated before it runs, in order; without outputs and updates, it writes into its last input
+    outputs: tuple[Allocate, ...] = ()
     updates: tuple[str, ...] = ()  # Inputs into which it writes as well, after its outputs
     resident: tuple[Allocate, ...] = ()  # Config tensors that stay allocated while the program is cached
     circular_buffers: tuple[CircularBuffer, ...] = ()  # In order of allocation
@@ -91,6 +92,11 @@ class Operation:
     def __post_init__(self) -> None:
         if type(self.key) is tuple:
             object.__setattr__(self, "key", ProgramKey(self.key))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The tensors that it writes: its outputs, then the inputs into which it writes."""
+        return (*[output.tensor for output in self.outputs], *self.updates) or self.inputs[-1:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from device.spec.device_spec import DeviceSpec
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
+TARGET: Final = "target"  # how the names of callers' tensors that results are written into begin in plans
 
 
 def verify(plan: Plan, inputs: Collection[str]) -> None:
@@ -168,8 +169,9 @@ class PlanBuilder:
     ) -> PlanTensor:
         """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
-        ``more_outputs`` are allocated after the output, and ``updates`` are tensors that it reads and writes into as
-        well; the values of such an operation are a tuple, in this order.
+        Outputs that are the caller's targets (`TARGET`) are written into instead, and stand behind what is read: all
+        outputs or none. ``more_outputs`` are allocated after the output, and ``updates`` are tensors that it reads and
+        writes into as well; the values of such an operation are a tuple, in this order.
         ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made; ``room`` is the L1 that it needs.
@@ -180,8 +182,13 @@ class PlanBuilder:
                     f"{operation}: its circular buffer {buffer.name!r} has pages of {buffer.page_bytes} bytes, by "
                     "which the real library divides; such tensors are not simulated"
                 )
-        outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
         source = reads[0].spec if len(reads) > (output is None) else None
+        outputs: tuple[PlanTensor, ...]
+        outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
+        own_key: Hashable = (operation, source, written.spec, op)
+        if outputs and outputs[0].name.startswith(TARGET) and outputs[0].name in self._inputs:
+            own_key = (own_key, TARGET)  # a program of its own in the real library's cache
+            reads, outputs, updates = (*reads, *outputs), (), (*outputs, *updates) if more_outputs or updates else ()
         step = Operation(
             name=operation,
             inputs=tuple([tensor.name for tensor in reads]),
@@ -191,7 +198,7 @@ class PlanBuilder:
             circular_buffers=buffers,
             dataflow=dataflow,
             op=op,
-            key=(operation, source, written.spec, op) if key is None else key,
+            key=own_key if key is None else key,
             refused=refused,
             unfinished=unfinished,
             room=room,

@@ -149,7 +149,7 @@ def steps_that_ran(events: Iterable[Event]) -> tuple[int, ...]:
 
 def ends_of(step: Operation, plan: Plan) -> Ends:
     """The tensors that an operation reads, and the tensor that it writes; the latter for both if it reads none."""
-    written = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+    written = step.written[0]
     read = step.inputs[0] if step.inputs else written
     others = tuple(plan.tensors[name] for name in step.inputs[1:])
     whole = bool(step.outputs)

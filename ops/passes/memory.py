@@ -175,7 +175,7 @@ class _MemoryPass:
                 device.free(buffer)
             device.record(OperationEnd(step.name, aborted=True))
             raise
-        written = [output.tensor for output in step.outputs] or step.inputs[-1:]
+        written = [output.tensor for output in step.outputs] or step.written
         result = tuple(self._tensor(name) for name in written if name in self.tensors)
         device.record(OperationEnd(step.name, made=result, cached=cached))
 

@@ -43,8 +43,7 @@ def run_values(
                     arrays.pop(tensor, None)
                 case Operation():
                     result = _computed(plan, step, arrays, context, op_models)
-                    written = (*[output.tensor for output in step.outputs], *step.updates) or step.inputs[-1:]
-                    arrays |= zip(written, result if isinstance(result, tuple) else (result,), strict=True)
+                    arrays |= zip(step.written, result if isinstance(result, tuple) else (result,), strict=True)
     # No operation writes a result without elements
     return {name: arrays[name] if name in arrays else _empty(plan, name) for name in plan.results.values()}
 

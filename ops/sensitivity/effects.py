@@ -117,7 +117,7 @@ def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
         name, sources, target = "Move", (step.tensor,), step.tensor
     else:
         name = step.name.removesuffix("DeviceOperation")
-        target = step.outputs[0].tensor if step.outputs else step.inputs[-1]
+        target = step.written[0]
         sources = step.inputs or (target,)
     tensors = {f"read_{place}": plan.tensors[source] for place, source in enumerate(sources)}
     tensors["written"] = plan.tensors[target]

@@ -54,6 +54,26 @@ def test_what_is_refused_behind_a_step_ends_the_plan_and_else_raises():
     assert builder.steps[-1] == Refuse("no room", OutOfMemoryError)
 
 
+def test_an_output_that_is_a_target_of_the_caller_is_written_into():
+    builder = PlanBuilder(WORMHOLE, {"x": IN_DRAM, "target": IN_DRAM})
+    x, target = map(builder.tensor, ("x", "target"))
+    assert builder.run("Copy", Nothing(), [x], target) == target
+    copied(builder, x, "y")
+    into, apart = builder.steps
+    assert (into.inputs, into.outputs, into.written) == (("x", "target"), (), ("target",))
+    assert (apart.inputs, apart.written) == (("x",), ("y",))
+    assert into.key != apart.key
+
+
+def test_several_targets_are_written_in_the_order_of_the_outputs():
+    names = "target.values", "target.indices"
+    builder = PlanBuilder(WORMHOLE, dict.fromkeys(("x", *names), IN_DRAM))
+    x, values, indices = map(builder.tensor, ("x", *names))
+    builder.run("Sort", Nothing(), [x], values, more_outputs=[indices])
+    (step,) = builder.finish({"values": values, "indices": indices}).steps
+    assert (step.inputs, step.outputs, step.written) == (("x", *names), (), names)
+
+
 def reads_what_is_gone(builder, x):
     builder.free(x)
     copied(builder, x, "y")

@@ -48,7 +48,8 @@ def embedding(
         embeddings_type: Which rows a core keeps; it changes no number.
         dtype: Data type of a result in TILE layout; None for that of the table.
         memory_config: Memory of the result; None for that of the indices.
-        output_tensor: Not simulated; None creates a new tensor.
+        output_tensor: A tensor that receives the rows and is returned under the result's shape; where its layout or
+            data type is not the result's, a new tensor has them.
 
     Returns:
         [batch, count, columns] or [count, columns].
@@ -59,7 +60,6 @@ def embedding(
         >>> ttnn.embedding(indices, table).to_list()
         [[[4.0, 5.0], [0.0, 1.0]]]
     """
-    require_left_out("embedding", output_tensor=output_tensor)
     device = required_device("embedding", input_tensor)
     if weight.device() is None:
         raise DeviceError("Operands to Embedding need to be on device!\nweight: give it to the device")
@@ -72,12 +72,14 @@ def embedding(
         layout=layout,
         data_format=format_of(dtype),
         place=memory_config,
+        target=None if output_tensor is None else output_tensor.spec,
     )
     plan = cached_plan(plan_embedding, device, call)
     if device.strict and not plan.refused:
         require_two_axes(call)
+    tensors = {"input": input_tensor, "weight": weight} | ({} if output_tensor is None else {"target": output_tensor})
     with device.function("ttnn.embedding"):
-        return run(plan, {"input": input_tensor, "weight": weight}, device)["output"]
+        return run(plan, tensors, device)["output"]
 
 
 @operation

@@ -107,9 +107,7 @@ class OpRun(Row, figures="number name call function where", kw_only=True):
     circular_buffers = Derived[tuple[CircularBuffer, ...]](lambda op: tuple(local_buffers(op.step)))
     # The tensors that it reads, and the tensor that it makes or writes into
     inputs = Derived[tuple[TensorSpec, ...]](lambda op: tuple(op.tensors[name] for name in names_read(op.step)))
-    output = Derived[TensorSpec](
-        lambda op: op.tensors[op.step.outputs[0].tensor if op.step.outputs else op.step.inputs[-1]]
-    )
+    output = Derived[TensorSpec](lambda op: op.tensors[op.step.written[0]])
     # The attributes that the real library's profiler prints, by name
     attributes = Derived[tuple[tuple[str, str], ...]](lambda op: op.timed.description.attributes)
     # Whole nanoseconds of its kernels; 0 without a model
@@ -146,8 +144,8 @@ def placed_buffers(step: Operation, spec: DeviceSpec) -> Iterable[tuple[Circular
 
 
 def names_read(step: Operation) -> tuple[str, ...]:
-    """Names of the tensors that an operation reads; an operation without outputs writes into its last input."""
-    return step.inputs if step.outputs or len(step.inputs) == 1 else step.inputs[:-1]
+    """Names of the tensors that an operation reads; an operation without outputs writes into its last inputs."""
+    return step.inputs if step.outputs else step.inputs[: -len(step.written)] or step.inputs
 
 
 class Runs(list[OpRun]):

@@ -13,6 +13,7 @@ from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
 from device.plan import Allocate, BufferAllocated, Event, Operation, Plan, WrittenTensor
+from ops.builder import TARGET
 from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory
@@ -60,7 +61,6 @@ def _text(value: Any) -> str:
 
 R = TypeVar("R")
 
-TARGET = "target"  # the caller's tensor that a result is written into, by its name in plans
 PREPARED = frozenset({"weight", "bias"})  # operands that may have been prepared, by their names in plans
 ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast": FAST})
 
@@ -150,7 +150,11 @@ def _run(
         raise NotSimulatedError(f'{plan.without_values}, or open the device with values="off"')
     # A result may go where nothing was written; operations that write a part of it ask for the rest
     read = [(name, tensor.each()[0]) for name, tensor in tensors.items()] if computes else []
-    read = [(name, tensor) for name, tensor in read if name != TARGET or not tensor.is_allocated() or tensor.known]
+    read = [
+        (name, tensor)
+        for name, tensor in read
+        if not name.startswith(TARGET) or not tensor.is_allocated() or tensor.known
+    ]
     arrays = {name: _array(name, tensor, _lives(tensors[name]), input_shape) for name, tensor in read}
     on_device = {name: tensor.buffer for name, tensor in tensors.items() if _lives(tensor)}
     buffers = on_device | place(plan, on_device, device, useful_flops=useful_flops, asked=asked)
@@ -174,8 +178,7 @@ def _run(
     elif dispatch:
         for step in plan.steps:
             if isinstance(step, Operation):
-                written = step.updates if step.outputs else step.inputs[-1:]
-                for name in on_device.keys() & set(written):
+                for name in on_device.keys() & set(step.written):
                     on_device[name].forget()  # which the operation would write
     return results
 

@@ -14,6 +14,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen
+from ops.planners.shape.reshape import OTHER_VOLUME, TOO_SMALL, reshaped_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.attention.embedding import Embed
 from ops.programs.buffer_shapes import (
@@ -28,6 +29,8 @@ from ops.programs.buffer_shapes import (
     tile_buffer,
 )
 from ops.programs.data_movement.conversions import typecast_by
+from ops.programs.data_movement.placement import viewed
+from ops.programs.data_movement.reshape import is_view
 
 INDEX_BYTES = 32  # of indices that are read at a time
 KEPT_BYTES = 32  # to a multiple of which a kept row is rounded, whatever its memory
@@ -55,6 +58,7 @@ class EmbeddingArguments:
     layout: Layout | None = None
     data_format: DataFormat | None = None
     place: MemoryConfig | None = None
+    target: TensorSpec | None = None  # The caller's tensor "target" that the rows are written into, if there is one
 
     @property
     def out_layout(self) -> Layout:
@@ -63,15 +67,18 @@ class EmbeddingArguments:
 
 
 def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
-    """Plan the rows of "weight" that "input" names."""
+    """Plan the rows of "weight" that "input" names, and that the program writes into "target" if there is one.
+
+    A layout or data type that differs from the target's is that of a new tensor.
+    """
     if len(call.table.shape) > MOST_AXES:
         raise DeviceError(f"Tensor rank is greater than {MOST_AXES}\nweight: give [rows, columns]")
 
-    def write(builder: PlanBuilder, indices: PlanTensor, weight: PlanTensor) -> PlanTensor:
+    def write(builder: PlanBuilder, indices: PlanTensor, weight: PlanTensor, *target: PlanTensor) -> PlanTensor:
         table = weight
         if weight.spec.layout is Layout.TILE:
             table = in_other_layout(builder, weight, Layout.ROW_MAJOR, "table")
-        picked = _run(builder, call, indices, table)
+        picked = _run(builder, call, indices, table, *target)
         result = picked
         if picked.spec.layout is not call.out_layout:
             result = in_other_layout(builder, picked, call.out_layout, "output.tiles")
@@ -83,11 +90,17 @@ def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
         builder.free_own(*([] if tiles.name == result.name else [tiles]), table, keep=[result])
         return result
 
-    return plan_of({"input": call.indices, "weight": call.table}, spec, write, attempts=True)
+    return plan_of({"input": call.indices, "weight": call.table, "target": call.target}, spec, write, attempts=True)
 
 
-def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, table: PlanTensor) -> PlanTensor:
-    """The program that picks rows."""
+def _run(
+    builder: PlanBuilder,
+    call: EmbeddingArguments,
+    indices: PlanTensor,
+    table: PlanTensor,
+    target: PlanTensor | None = None,
+) -> PlanTensor:
+    """The program that picks rows, under the shape of the result."""
     index, spec = indices.spec, builder.device_spec
     table = seen(table, (*(1,) * (2 - len(table.spec.shape)), *table.spec.shape))
     columns = table.spec.shape[-1]
@@ -106,19 +119,41 @@ def _run(builder: PlanBuilder, call: EmbeddingArguments, indices: PlanTensor, ta
     shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
     several = index.layout is Layout.TILE and len(index.shape) == 1
     allocated = index.shape + shape if several else shape  # as often as there are indices: all rows behind are spare
-    result = TensorSpec(allocated, BFLOAT16, Layout.TILE if tiled else Layout.ROW_MAJOR, place)
-    output = PlanTensor("output.rows", result)
+    layout = Layout.TILE if tiled else Layout.ROW_MAJOR
+    output = target or PlanTensor("output.rows", TensorSpec(allocated, BFLOAT16, layout, place))
     for text in _refusals(call, table.spec, place, fused=fused):
         raise DeviceError(f"{text}\n{HINT}")
     op = Embed(shape=shape, rows=table.spec.shape[-2])
+    lines = prod(allocated[:-1])
     if index.layout is Layout.TILE:
-        buffers = _of_tiled_indices(call, index, table.spec, output, spec)
+        buffers = _of_tiled_indices(call, index, table.spec, lines, spec)
     elif tiled:
-        buffers = _tilized(call, index, table.spec, output, spec)
+        buffers = _tilized(call, index, table.spec, output, lines, spec)
     else:
-        buffers = _in_rows(call, index, table.spec, output, spec)
+        buffers = _in_rows(call, index, table.spec, output, lines, spec)
     picked = builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
-    return PlanTensor(picked.name, result.changed(shape=shape)) if several else picked
+    if target is not None:
+        return _in_target(builder, target, shape, layout)
+    return PlanTensor(picked.name, output.spec.changed(shape=shape)) if several else picked
+
+
+def _in_target(builder: PlanBuilder, target: PlanTensor, shape: tuple[int, ...], layout: Layout) -> PlanTensor:
+    """A target under the shape of the result; the program looks at no more of it than its memory."""
+    held, way_out = target.spec, f"output_tensor: give one of shape {list(shape)}"
+    if (held.layout, held.data_format) != (layout, BFLOAT16) or held.volume != prod(shape):
+        builder.leave_out_values(
+            f"embedding: the program writes {list(shape)} of bfloat16 in {layout.name} layout, whatever output_tensor "
+            f"is, here {list(held.shape)} of {held.data_format} in {held.layout.name} layout; give it that form"
+        )
+    if held.volume == prod(shape):
+        return reshaped_by(builder, target, shape, None, None, "output.seen")
+    padded = held.changed(shape=held.padded_shape, padded_shape=None)
+    if not (is_view(held, shape) or is_view(padded, shape)):
+        raise DeviceError(f"{OTHER_VOLUME}\n{way_out}")
+    seen_as = viewed(held, shape, builder.device_spec)
+    if prod(seen_as.padded_shape) > prod(held.padded_shape):
+        raise DeviceError(f"{TOO_SMALL}\n{way_out}")
+    return PlanTensor(target.name, seen_as)
 
 
 def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, *, fused: bool) -> Iterator[str]:
@@ -166,15 +201,14 @@ def _kept(call: EmbeddingArguments, table: TensorSpec, cores: CoreRangeSet) -> l
 
 
 def _in_rows(
-    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, lines: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """A row or two, and some indices."""
     shards, data_format = output.spec.memory_config.shard_spec, index.data_format
     rows: list[CircularBuffer] = []
     if shards is None:
-        count = prod(output.spec.shape[:-1])
-        cores = page_cores(count, spec.grid)
-        ahead = BUFFERING if count > cores.num_cores() else 1
+        cores = page_cores(lines, spec.grid)
+        ahead = BUFFERING if lines > cores.num_cores() else 1
         rows = [buffer("rows", ahead * _page_bytes(index, table, spec), BFLOAT16, cores)]
     else:
         cores = shards.grid
@@ -196,13 +230,13 @@ def _in_rows(
 
 
 def _tilized(
-    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, lines: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """A row of tiles, twice if L1 has room for it, before and after it is tilized."""
     shards, data_format = output.spec.memory_config.shard_spec, index.data_format
     wide = table.padded_shape[-1] // TILE
     if shards is None:
-        cores = page_cores(prod(output.spec.shape[:-1]) // TILE, spec.grid)
+        cores = page_cores(lines // TILE, spec.grid)
         if not cores.num_cores():
             raise DeviceError(
                 "DFB 'output' has no producer\n"
@@ -213,20 +247,37 @@ def _tilized(
     pads = [scratchpad("indices", TILE * (data_format.element_bytes or 0), data_format, cores)]
     pads += _kept(call, table, cores)
     held = wide if wide > DOUBLED_TILES else BUFFERING * wide
-    needed = 2 * held * BFLOAT16.tile_bytes + sum(pad.size_bytes for pad in pads)
+    tile_bytes = output.spec.data_format.tile_bytes
+    needed = held * (BFLOAT16.tile_bytes + tile_bytes) + sum(pad.size_bytes for pad in pads)
     if needed > spec.l1.usable_bytes:
         held = BUFFERING * max(part for part in range(1, DOUBLED_TILES + 1) if wide % part == 0)
-    out = tile_buffer("tiles", held, BFLOAT16, cores)
+    out = tile_buffer("tiles", held, output.spec.data_format, cores)
     if shards is not None:
+        size = output.spec.buffer(spec).bank_bytes
+        if size % tile_bytes:
+            raise DeviceError(
+                f"Embedding output buffer size {size} B must be divisible by its tile size {tile_bytes} B\n"
+                "output_tensor: give shards of whole tiles, or memory_config instead"
+            )
+        if not wide:
+            raise DeviceError(
+                "DataflowBufferSpec 'weights_staging' has num_entries = 0. num_entries must be set to a non-zero "
+                f"value.\noutput_tensor: its shards of {shards.shape[1]} columns hold no tile"
+            )
+        if shards.shape[0] < TILE:
+            raise DeviceError(
+                "DFB 'weights_staging' has no consumer\n"
+                f"output_tensor: its shards of {shards.shape[0]} rows hold no tile"
+            )
         out = shard_view("tiles", output, spec)
     return (tile_buffer("rows", held, BFLOAT16, cores), out, *pads)
 
 
 def _of_tiled_indices(
-    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, output: PlanTensor, spec: DeviceSpec
+    call: EmbeddingArguments, index: TensorSpec, table: TensorSpec, lines: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Two rows, and a tile of indices; every core but the last takes as many rows of the result, in whole faces."""
-    used, _ = spread_evenly(div_up(prod(output.spec.shape[:-1]), FACE), spec.grid.cores)
+    used, _ = spread_evenly(div_up(lines, FACE), spec.grid.cores)
     cores = page_cores(used, spec.grid)
     tile = scratchpad("indices", index.data_format.tile_bytes, index.data_format, cores)
     rows = buffer("rows", BUFFERING * _page_bytes(index, table, spec), BFLOAT16, cores)

@@ -23,6 +23,8 @@ from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, res
 Shape = tuple[int, ...]
 
 RANK = 4
+OTHER_VOLUME = "Attempting to reshape between two shapes with different volumes"
+TOO_SMALL = "MeshBuffer must be large enough to hold the tensor."  # of a view
 NOTHING = "Tensor volume is 0, but shape's volume is not"  # of a tensor that another volume is asked of
 
 
@@ -41,9 +43,8 @@ def plan_reshape(
     use; None for all.
     """
     if prod(shape) != source.volume:
-        first = "Attempting to reshape between two shapes with different volumes"
         raise DeviceError(
-            f"{first if source.volume else NOTHING}\n"
+            f"{OTHER_VOLUME if source.volume else NOTHING}\n"
             f"shape: a tensor of {source.volume} elements does not take the shape {list(shape)}"
         )
     write = partial(reshaped_by, shape=shape, place=place, filler=filler, name="output", cores=cores)
@@ -84,7 +85,7 @@ def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan
         refuse_other_width(source.padded_shape, shape, shards)
     result = viewed(source, shape, spec)  # refuses shards that do not hold it
     if prod(result.padded_shape) > prod(source.padded_shape):
-        raise DeviceError("MeshBuffer must be large enough to hold the tensor.\nshape: ttnn.reshape moves elements")
+        raise DeviceError(f"{TOO_SMALL}\nshape: ttnn.reshape moves elements")
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         if _view_refusal(source, shape) is not None:

@@ -87,3 +87,82 @@ def test_a_table_of_fewer_axes_is_one_row(device, shape, layout):
     indices = ttnn.from_numpy(np.zeros((2, 3)), ttnn.uint32, device=device)
     result = ttnn.embedding(indices, table).to_numpy()
     assert np.array_equal(result, np.full((2, 3, *(shape or (1,))), 2.0))
+
+
+def target_of(device, shape, **options):
+    form = {"dtype": ttnn.bfloat16, "layout": ttnn.ROW_MAJOR_LAYOUT, "memory_config": ttnn.L1_MEMORY_CONFIG} | options
+    return ttnn.from_numpy(np.zeros(shape), device=device, **form)
+
+
+@pytest.mark.parametrize("shape", [(2, 32, 64), (64, 64), (2, 1, 32, 64)])
+def test_rows_are_written_into_the_callers_tensor(device, shape):
+    numbers = np.random.default_rng(4).integers(0, 50, (2, 32))
+    indices = ttnn.from_numpy(numbers, ttnn.uint32, device=device)
+    table, target = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device), target_of(device, shape)
+    before = device.machine.memory.live()
+    result = ttnn.embedding(indices, table, output_tensor=target)
+    assert device.machine.memory.live() == before  # nothing was allocated
+    assert np.array_equal(result.to_numpy(), TABLE[numbers])
+    assert np.array_equal(target.to_numpy().reshape(result.shape), TABLE[numbers])
+    assert result.memory_config() == ttnn.L1_MEMORY_CONFIG
+
+
+def test_a_layout_that_the_target_lacks_is_that_of_a_new_tensor():
+    with ttnn.open_device(values="off") as device:
+        indices = ttnn.from_numpy(np.zeros((2, 32)), ttnn.uint32, device=device)
+        table = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device)
+        result = ttnn.embedding(indices, table, layout=ttnn.TILE_LAYOUT, output_tensor=target_of(device, (2, 32, 64)))
+        assert result.layout == ttnn.TILE_LAYOUT
+        assert result.memory_config() == ttnn.L1_MEMORY_CONFIG
+
+
+def test_bits_in_a_target_of_another_form_are_not_simulated(device):
+    indices = ttnn.from_numpy(np.zeros((2, 32)), ttnn.uint32, device=device)
+    table, target = (
+        ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device),
+        target_of(device, (2, 32, 64), dtype=ttnn.float32),
+    )
+    with pytest.raises(ttnn.NotSimulatedError, match="whatever output_tensor is"):
+        ttnn.embedding(indices, table, output_tensor=target)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "text"),
+    [
+        ((2, 32, 96), {}, "Attempting to reshape between two shapes with different volumes"),
+        ((2, 31, 64), {}, "MeshBuffer must be large enough to hold the tensor."),
+        ((2, 31, 64), {"layout": ttnn.TILE_LAYOUT}, None),
+        ((2, 33, 64), {}, None),
+    ],
+)
+def test_a_target_of_another_volume_is_seen_where_it_holds_the_rows(shape, options, text):
+    with ttnn.open_device(values="off") as device:
+        indices = ttnn.from_numpy(np.zeros((2, 32)), ttnn.uint32, device=device)
+        table, target = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device), target_of(device, shape, **options)
+        if text is None:
+            assert ttnn.embedding(indices, table, output_tensor=target).shape == (2, 32, 64)
+            return
+        with pytest.raises(ttnn.DeviceError, match=f"^{text}\n"):
+            ttnn.embedding(indices, table, output_tensor=target)
+
+
+@pytest.mark.parametrize(
+    ("shard", "text"),
+    [
+        ((16, 64), "DFB 'weights_staging' has no consumer"),
+        ((8, 64), "Embedding output buffer size 1024 B must be divisible by its tile size 2048 B"),
+    ],
+)
+def test_tiles_in_shards_of_rows(shard, text):
+    with ttnn.open_device(values="off") as device:
+        indices = ttnn.from_numpy(np.zeros((1, 64)), ttnn.uint32, device=device)
+        table = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device)
+        place = ttnn.create_sharded_memory_config(
+            shard,
+            ttnn.CoreGrid(y=1, x=64 // shard[0]),
+            ttnn.ShardStrategy.HEIGHT,
+            use_height_and_width_as_shard_shape=True,
+        )
+        target = target_of(device, (1, 64, 64), memory_config=place)
+        with pytest.raises(ttnn.DeviceError, match=f"^{text}\n"):
+            ttnn.embedding(indices, table, layout=ttnn.TILE_LAYOUT, output_tensor=target)
