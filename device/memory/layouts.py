@@ -19,6 +19,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
+    FACE,
     TILE,
     BufferType,
     Layout,
@@ -356,3 +357,19 @@ def _padded_values(values: Array, tensor: TensorSpec) -> Array:
     padded = np.zeros(tensor.padded_shape, values.dtype)
     padded[tuple(slice(side) for side in lead + tensor.shape)] = values.reshape(lead + tensor.shape)
     return padded
+
+
+def layout_text(tensor: TensorSpec) -> str:
+    """Data type, pages, memory and alignment of a tensor, as the real library prints its TensorLayout."""
+    return f"{layout_fields(tensor)},alignment=Alignment({list(tensor.alignment)}))"
+
+
+def layout_fields(tensor: TensorSpec) -> str:
+    """The part of `layout_text` that stands in captures as well."""
+    config = "RowMajorPageConfig()"
+    if tensor.layout is Layout.TILE:
+        config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"
+    return (
+        f"TensorLayout(dtype=DataType::{tensor.data_format.name.upper()},page_config=PageConfig(config={config}),"
+        f"memory_config={tensor.memory_config.reported()}"
+    )

@@ -137,18 +137,24 @@ def converted(
     *arguments: Hashable,
     strict: Callable[[Plan], None] | None = None,
     lost: str = INPUT_LOST,
+    target: Tensor | None = None,
     **options: Hashable,
 ) -> Tensor:
     """The result of a device operation on one tensor, planned by its spec, arguments and options.
+
+    The result may be written into the tensor ``target`` of the caller's, which the planner has as an option.
 
     ``owner`` is the function with the module of ttnn that has it, ``strict`` refuses plans on a strict device, and
     ``lost`` is said of a tensor that was deallocated. Raises DeviceError for such a tensor and one on the host.
     """
     device = required_device(owner.rpartition(".")[2], tensor, lost=lost)
+    if target is not None:
+        require_allocated(target, first_line=lost)
+        options["target"] = target.spec
     plan = cached_plan(planner, device, tensor.spec, *arguments, **options)
     if device.strict and strict is not None:
         strict(plan)
-    return carried_out(owner, plan, tensor, device)
+    return carried_out(owner, plan, tensor, device, target=target)
 
 
 def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device, *, target: Tensor | None = None) -> Tensor:

@@ -15,6 +15,7 @@ from ops.planners.shape.plan import axes_of, axis_of, plan_convert_to_chw, plan_
 from ops.planners.shape.reshape import plan_reshape, plan_squeeze, plan_unsqueeze_to_4d, plan_view
 from ops.planners.shape.reshape_on_device import plan_reshape_on_device, reshapes_on_host
 from ops.planners.shape.slice import plan_slice
+from ttsim.api.copies import copy
 from ttsim.api.device_calls import (
     LOST,
     cached_plan,
@@ -24,7 +25,6 @@ from ttsim.api.device_calls import (
     integers_of,
     operation,
     operation_as,
-    require_left_out,
     required_device,
 )
 from ttsim.api.pad import fill_implicit_tile_padding
@@ -486,6 +486,7 @@ def slice(
         slice_end: Index after the last one of each axis.
         slice_step: Distance between indices of each axis; None for 1.
         memory_config: Memory of the result; None for that of the tensor, with smaller shards.
+        output_tensor: A tensor that receives the box and is returned; its memory is that of the result.
         sub_core_grids: Cores that may be used; None for all.
         pad_value: What the padding of the last tiles is filled with, where the box ends within tiles; None leaves it.
 
@@ -497,15 +498,15 @@ def slice(
         >>> ttnn.slice(tensor, (0, 0, 0, 0), (1, 1, 32, 64)).shape
         Shape([1, 1, 32, 64])
     """
-    require_left_out("slice", output_tensor=output_tensor)
     begins, behind = integers_of("slice: slice_start", slice_start), integers_of("slice: slice_end", slice_end)
     taken = None if slice_step is None else integers_of("slice: slice_step", slice_step)
     options: dict[str, Any] = {"place": memory_config, "cores": sub_core_grids}
-    box = converted("slice", plan_slice, input_tensor, begins, behind, taken, **options)
-    by_tiles = not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
+    box = converted("slice", plan_slice, input_tensor, begins, behind, taken, target=output_tensor, **options)
+    by_tiles = len(begins) > 1 and not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
     if pad_value is None or not by_tiles or not _cuts_tiles(input_tensor, box):
         return box
-    return fill_implicit_tile_padding(box, pad_value)
+    filled = fill_implicit_tile_padding(box, pad_value)
+    return filled if output_tensor is None else copy(filled, output_tensor)
 
 
 def _cuts_tiles(tensor: Tensor, box: Tensor) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from device.cores import CoreRangeSet
-from device.memory.layouts import BufferSpec, TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.layouts import BufferSpec, TensorSpec, layout_fields
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, TensorMemoryLayout
 from device.plan import (
     BufferAllocated,
     BufferFreed,
@@ -73,13 +73,9 @@ def buffer_params(place: BufferSpec | MemoryConfig, size_bytes: int) -> dict[str
 
 def tensor_text(spec: TensorSpec, *, storage: str) -> str:
     """A tensor as the text of an argument; `storage` is DeviceStorage or HostStorage."""
-    config = "RowMajorPageConfig()"
-    if spec.layout is Layout.TILE:
-        config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"
     return (
         f"Tensor(storage={storage}(),tensor_spec=TensorSpec(logical_shape={shape_text(spec)},tensor_layout="
-        f"TensorLayout(dtype={_dtype(spec)},page_config=PageConfig(config={config}),"
-        f"memory_config={spec.memory_config})))"
+        f"{layout_fields(spec)})))"
     )
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, aligned_page_bytes
+from device.memory.layouts import TensorSpec, aligned_page_bytes, layout_text
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
     TILE,
@@ -21,7 +20,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
-from ops.planners.to_config import placed
+from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import page_alignment_bytes, require_cores, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
@@ -40,13 +39,38 @@ def plan_slice(
     *,
     place: MemoryConfig | None = None,
     cores: CoreRangeSet | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
     """Plan a box of the tensor "input": the tensor itself, or a copy of it, if the box holds all of it.
 
-    A ``place`` of None is the tensor's own, in smaller shards; ``cores`` are those that may cut, None for all.
+    A ``place`` of None is the tensor's own, in smaller shards; ``cores`` are those that may cut, None for all. A tensor
+    "target" of the caller's gets the box in its memory, whatever the place.
     """
     op = replace(_checked(source, begins, ends, steps), cores=cores)
-    return plan_of(source, spec, partial(_cut, op=op, name="output", place=place), attempts=True)
+
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        if into is None:
+            return _cut(builder, tensor, op, "output", place)
+        return _cut_into(builder, tensor, op, into)
+
+    return plan_of({"input": source, "target": target}, spec, write, attempts=True)
+
+
+def _cut_into(builder: PlanBuilder, source: PlanTensor, op: Cut, target: PlanTensor) -> PlanTensor:
+    """The caller's tensor with the box, which the library copies into it even where the program wrote it there."""
+    place, spec = target.spec.memory_config, builder.device_spec
+    if 0 in op.result_shape:
+        return _cut(builder, source, op, "output", place)
+    if op.is_whole:
+        whole = plan_to_memory_config(source.spec, place, spec, target=target.spec)
+        return builder.call(whole, {"input": source, "target": target}, "whole.")["output"]
+    box = _cut(builder, source, op, "box", place, target)
+    wanted = None if box.spec.data_format == target.spec.data_format else target.spec.data_format
+    copy = plan_to_memory_config(box.spec, place, spec, data_format=wanted, target=target.spec)
+    result = builder.call(copy, {"input": box, "target": target}, "copy.")["output"]
+    builder.free_own(box)
+    builder.free_adopted()
+    return result
 
 
 def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int] | None) -> Cut:
@@ -96,8 +120,19 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
     return op
 
 
-def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig | None) -> PlanTensor:
-    """The box as a tensor, in the layout of the source; intermediate tensors are released, the last first."""
+def _cut(
+    builder: PlanBuilder,
+    source: PlanTensor,
+    op: Cut,
+    name: str,
+    place: MemoryConfig | None,
+    into: PlanTensor | None = None,
+) -> PlanTensor:
+    """The box as a tensor, in the layout of the source; intermediate tensors are released, the last first.
+
+    A program that makes the box at once writes it ``into`` a tensor of the caller's, if there is one; intermediate
+    tensors live until the call returns then.
+    """
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
     within_tiles = any(begin % TILE for begin in op.begins[-2:])
@@ -115,7 +150,7 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
             "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
         )
     target = _smaller_shards(where, op, whole_tiles=not as_rows) if place is None else where
-    if (gathered := _by_way_of_rows(builder, source, op, name, target)) is not None:
+    if (gathered := _by_way_of_rows(builder, source, op, name, target, into)) is not None:
         return gathered
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
     again = source_spec.layout is not read.spec.layout
@@ -129,6 +164,9 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         seen = _seen(cut.spec, spec, tilized=again)
     reshards = not again and seen.memory_config != target
     cut = PlanTensor(f"{name}.box" if reshards else cut.name, cut.spec)
+    if into is not None and not again and not reshards and into.spec.layout is read.spec.layout:
+        _require_form(into.spec, cut.spec)
+        cut = PlanTensor(into.name, cut.spec)
     buffers = slice_buffers(op, read, cut, spec)
     require_cores(op.cores, spec, "slice", used=buffers[0].cores)
     box = builder.run("SliceDeviceOperation", op, [read], cut, buffers, dataflow=True)
@@ -136,8 +174,32 @@ def _cut(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: Me
         result = placed(builder, PlanTensor(box.name, seen), target, name)
     else:
         result = in_other_layout(builder, box, source_spec.layout, name)
-    builder.free_own(box, read, keep=[result, source])
+    _release(builder, [box, read], keep=[result, source], later=into is not None)
     return result
+
+
+def _release(builder: PlanBuilder, used: Sequence[PlanTensor], *, keep: Sequence[PlanTensor], later: bool) -> None:
+    """Releases intermediate tensors that the plan owns, in order: at once, or when the call returns."""
+    if not later:
+        builder.free_own(*used, keep=keep)
+        return
+    kept = {tensor.name for tensor in keep}
+    for tensor in used:
+        if tensor.name not in kept:
+            builder.adopt(tensor)
+
+
+def _require_form(target: TensorSpec, box: TensorSpec) -> None:
+    """Raises DeviceError for a target into which the program does not write a box."""
+    way_out, said = "output_tensor: give one like the result", "The preallocated output tensor needs a"
+    if target.padded_shape != box.padded_shape:
+        shapes = list(box.padded_shape), list(target.padded_shape)
+        raise DeviceError(f"{said} padded shape of Shape({shapes[0]}), however it is Shape({shapes[1]})\n{way_out}")
+    if target.layout is Layout.ROW_MAJOR and target.shape != box.shape:
+        shapes = list(box.shape), list(target.shape)
+        raise DeviceError(f"{said} logical shape of Shape({shapes[0]}), however it is Shape({shapes[1]})\n{way_out}")
+    if target.data_format != box.data_format:
+        raise DeviceError(f"{said} layout of {layout_text(box)}, however it is {layout_text(target)}\n{way_out}")
 
 
 def _nothing(
@@ -219,9 +281,12 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
 
 
 def _by_way_of_rows(
-    builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig
+    builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig, into: PlanTensor | None
 ) -> PlanTensor | None:
-    """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None."""
+    """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None.
+
+    Where the box goes ``into`` a tensor of the caller's, it stays interleaved.
+    """
     source_spec = source.spec
     if source_spec.layout is not Layout.ROW_MAJOR:
         return None
@@ -235,8 +300,8 @@ def _by_way_of_rows(
         return None
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
     box = _cut(builder, read, op, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
-    result = placed(builder, box, target, name)
-    builder.free_own(box, read, keep=[result, source])
+    result = box if into is not None else placed(builder, box, target, name)
+    _release(builder, [box, read], keep=[result, source], later=into is not None)
     return result
 
 

@@ -1,0 +1,80 @@
+"""Results in tensors of the caller: equal to new ones, at the tensor's address, without new memory, on all devices."""
+
+import numpy as np
+import pytest
+
+import ttsim as ttnn
+from tests.ttsim.api.calls import operations, put, put_all, refusal
+
+
+def sliced(end, *, step=1, begin=0, **options):
+    def call(x, into):
+        return ttnn.slice(x, [0, 0, begin, 0], [1, 1, *end], [1, 1, step, 1], output_tensor=into, **options)
+
+    return call
+
+
+# The inputs of a call, the call with a target or None, and the target
+CALLS = {
+    "slice": ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 tile l1"),
+    "slice into shards": ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 tile height/32x64/2"),
+    "slice of rows": ("1x1x128x96 rows", sliced((60, 64)), "1x1x60x64 rows l1"),
+    "slice with steps": ("1x1x128x96 rows", sliced((60, 64), step=2), "1x1x30x64 rows"),
+    "slice of all": ("1x1x64x96 tile", sliced((64, 96)), "1x1x64x96 tile l1"),
+    "slice within tiles": ("1x1x64x96 tile", sliced((64, 96), begin=16), "1x1x48x96 tile l1"),
+    "slice of shards of rows": ("1x1x64x96 rows height/16x96/4", sliced((40, 64)), "1x1x40x64 rows"),
+    "slice with padding": ("1x1x64x96 tile", sliced((40, 96), pad_value=3.0), "1x1x40x96 tile"),
+}
+
+
+@pytest.mark.parametrize(("inputs", "call", "target"), CALLS.values(), ids=CALLS)
+def test_a_result_is_written_into_the_callers_tensor(device, inputs, call, target):
+    tensors = put_all(device, inputs)
+    wanted, into = call(*tensors, None).to_numpy(), put(device, target, first=100)
+    before, address = device.machine.memory.live(), into.buffer_address()
+    result = call(*tensors, into)
+    assert device.machine.memory.live() == before
+    assert result.buffer_address() == address
+    assert result.memory_config() == into.memory_config()
+    assert np.array_equal(into.to_numpy(), wanted)
+    assert np.array_equal(result.to_numpy(), wanted)
+
+
+@pytest.mark.parametrize(("inputs", "call", "target"), CALLS.values(), ids=CALLS)
+def test_numbers_that_a_call_would_overwrite_are_not_known_without_values(inputs, call, target):
+    with ttnn.open_device(l1_small_size=32768, values="off") as device:
+        into = put(device, target)
+        call(*put_all(device, inputs), into)
+        assert not into.known
+
+
+def test_a_box_is_copied_where_the_program_wrote_it(device):
+    x, into = put_all(device, "1x1x128x96 tile + 1x1x64x64 tile l1")
+    assert operations(lambda: sliced((64, 64))(x, into)) == ["Slice", "Copy"]
+    shards = put(device, "1x1x64x64 tile height/32x64/2")
+    assert operations(lambda: sliced((64, 64))(x, shards)) == ["Slice", "Reshard"]
+    assert operations(lambda: sliced((128, 96))(x, put(device, "1x1x128x96 tile l1"))) == ["Copy"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "call", "target", "text"),
+    [
+        ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x96 tile",
+         "The preallocated output tensor needs a padded shape of Shape([1, 1, 64, 64]), however it is "
+         "Shape([1, 1, 64, 96])"),
+        ("1x1x128x96 tile", sliced((60, 64)), "1x1x64x64 tile",
+         "Input tensor shape Shape([1, 1, 60, 64]) does not match output tensor shape Shape([1, 1, 64, 64])"),
+        ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 rows",
+         "Input tensor layout (Layout::TILE) must equal output tensor layout (Layout::ROW_MAJOR)"),
+        ("1x1x64x96 tile", sliced((64, 96)), "1x1x64x96 tile float32", "Mismatched output dtype"),
+        ("64x64 rows", lambda x, into: ttnn.slice(x, [0, 0], [32, 64], output_tensor=into), "32x64 rows float32 l1",
+         "The preallocated output tensor needs a layout of TensorLayout(dtype=DataType::BFLOAT16,page_config="
+         "PageConfig(config=RowMajorPageConfig()),memory_config=MemoryConfig(memory_layout=TensorMemoryLayout::"
+         "INTERLEAVED,buffer_type=BufferType::L1,shard_spec=std::nullopt,nd_shard_spec=std::nullopt,"
+         "created_with_nd_shard_spec=0,per_core_allocation=0,range_lockstep_allocation=0),alignment=Alignment([1])), "
+         "however it is TensorLayout(dtype=DataType::FLOAT32,"),
+    ],
+)  # fmt: skip
+def test_targets_are_refused_as_in_the_real_library(device, inputs, call, target, text):
+    tensors, into = put_all(device, inputs), put(device, target)
+    assert refusal(lambda: call(*tensors, into)).partition(": ")[2].startswith(text)
