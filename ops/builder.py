@@ -169,9 +169,8 @@ class PlanBuilder:
     ) -> PlanTensor:
         """Adds a device operation, and returns the tensor that it writes: the output, or else the last tensor it reads.
 
-        Outputs that are the caller's targets (`TARGET`) are written into instead, and stand behind what is read: all
-        outputs or none. ``more_outputs`` are allocated after the output, and ``updates`` are tensors that it reads and
-        writes into as well; the values of such an operation are a tuple, in this order.
+        ``more_outputs`` are allocated after the output, and ``updates`` are tensors that it reads and writes into as
+        well; the values of such an operation are a tuple, in this order.
         ``key`` identifies the program; by default the operation, its first input, its result and its attributes.
         ``refused`` says why the program cannot be built, ``unfinished`` why it cannot be finished once its config
         tensors are made; ``room`` is the L1 that it needs.
@@ -182,13 +181,8 @@ class PlanBuilder:
                     f"{operation}: its circular buffer {buffer.name!r} has pages of {buffer.page_bytes} bytes, by "
                     "which the real library divides; such tensors are not simulated"
                 )
-        source = reads[0].spec if len(reads) > (output is None) else None
-        outputs: tuple[PlanTensor, ...]
         outputs, written = ((), reads[-1]) if output is None else ((output, *more_outputs), output)
-        own_key: Hashable = (operation, source, written.spec, op)
-        if outputs and outputs[0].name.startswith(TARGET) and outputs[0].name in self._inputs:
-            own_key = (own_key, TARGET)  # a program of its own in the real library's cache
-            reads, outputs, updates = (*reads, *outputs), (), (*outputs, *updates) if more_outputs or updates else ()
+        source = reads[0].spec if len(reads) > (output is None) else None
         step = Operation(
             name=operation,
             inputs=tuple([tensor.name for tensor in reads]),
@@ -198,13 +192,40 @@ class PlanBuilder:
             circular_buffers=buffers,
             dataflow=dataflow,
             op=op,
-            key=own_key if key is None else key,
+            key=(operation, source, written.spec, op) if key is None else key,
             refused=refused,
             unfinished=unfinished,
             room=room,
         )
         self._operated(step, [spec for _, spec in (*outputs, *resident)])
         return written
+
+    def written_into(self, made: PlanTensor, target: PlanTensor) -> PlanTensor:
+        """Has the program that makes a tensor write into the caller's tensor instead, which it reads last.
+
+        Of a program of several outputs, all must be the caller's, in order. Returns the caller's tensor as what the
+        program makes.
+        """
+        at, step = next(
+            (number, step)
+            for number, step in enumerate(self._steps)
+            if isinstance(step, Operation) and made.name in step.written
+        )
+        step = _renamed(step, lambda name: target.name if name == made.name else name)
+        self._steps[at] = replace(
+            step,
+            inputs=(*step.inputs, target.name),
+            outputs=tuple([output for output in step.outputs if output.tensor != target.name]),
+            updates=(*step.updates, target.name),
+            key=(step.key, TARGET),  # a program of its own in the real library's cache
+        )
+        del self._own_l1_bytes[made.name], self._tensors[made.name]
+        return PlanTensor(target.name, made.spec)
+
+    def maker(self, tensor: PlanTensor) -> str:
+        """The name of the operation that makes one of the plan's own tensors; empty for other tensors."""
+        steps = [step for step in self._steps if isinstance(step, Operation) and tensor.name in step.written]
+        return steps[0].name if steps and self.is_own(tensor) else ""
 
     def repeat(self, steps: Sequence[Step], prefix: str, again: str) -> None:
         """Writes steps of this plan once more, for tensors whose names begin with ``again`` instead of ``prefix``."""

@@ -1,5 +1,6 @@
 """Plans that copy a tensor: into a new one, or into another tensor. Rules: ttnn 0.81.1 and recorded plans."""
 
+from collections.abc import Collection
 from functools import partial
 
 from device.errors import ArgumentError, DeviceError
@@ -54,6 +55,20 @@ def plan_copy(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Plan:
     if source.data_format != target.data_format and source.layout is not Layout.TILE:
         raise DeviceError(f"Only tile layout supports dtype conversion\n{way_out}")
     return plan_of({"input": source, "target": target}, spec, filled)
+
+
+def written_or_copied(
+    builder: PlanBuilder, result: PlanTensor, target: PlanTensor, programs: Collection[str]
+) -> PlanTensor:
+    """The caller's tensor with a result, which one of some programs writes there at once; others' results are copied.
+
+    Both have one shape, layout and data type.
+    """
+    if builder.maker(result) in programs:
+        return builder.written_into(result, target)
+    copied_into = filled(builder, result, target)
+    builder.free_own(result)
+    return copied_into
 
 
 def require_floats(owner: str, plan: Plan) -> None:

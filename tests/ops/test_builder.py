@@ -54,23 +54,35 @@ def test_what_is_refused_behind_a_step_ends_the_plan_and_else_raises():
     assert builder.steps[-1] == Refuse("no room", OutOfMemoryError)
 
 
-def test_an_output_that_is_a_target_of_the_caller_is_written_into():
+def test_a_program_writes_into_a_tensor_of_the_caller_instead_of_its_own():
     builder = PlanBuilder(WORMHOLE, {"x": IN_DRAM, "target": IN_DRAM})
     x, target = map(builder.tensor, ("x", "target"))
-    assert builder.run("Copy", Nothing(), [x], target) == target
-    copied(builder, x, "y")
-    into, apart = builder.steps
+    view = CircularBuffer("result", 2048, 2048, BFLOAT16, first_cores(1, 8, 8), view_of="made")
+    made = builder.run("Copy", Nothing(), [x], PlanTensor("made", IN_DRAM), (view,))
+    other = copied(builder, x, "other")
+    assert (builder.maker(made), builder.maker(x)) == ("Copy", "")
+    assert builder.written_into(made, target) == target
+    into, _ = builder.steps
     assert (into.inputs, into.outputs, into.written) == (("x", "target"), (), ("target",))
-    assert (apart.inputs, apart.written) == (("x",), ("y",))
-    assert into.key != apart.key
+    assert into.circular_buffers[0].view_of == "target"
+    assert into.key != copied_key(builder, x)
+    assert not builder.is_own(made)
+    assert builder.is_own(other)
 
 
-def test_several_targets_are_written_in_the_order_of_the_outputs():
+def copied_key(builder, source):
+    copied(builder, source, "again")
+    return builder.steps[-1].key
+
+
+def test_several_outputs_are_written_into_targets_in_order():
     names = "target.values", "target.indices"
     builder = PlanBuilder(WORMHOLE, dict.fromkeys(("x", *names), IN_DRAM))
-    x, values, indices = map(builder.tensor, ("x", *names))
-    builder.run("Sort", Nothing(), [x], values, more_outputs=[indices])
-    (step,) = builder.finish({"values": values, "indices": indices}).steps
+    x, *targets = map(builder.tensor, ("x", *names))
+    made = [PlanTensor(name, IN_DRAM) for name in ("values", "indices")]
+    builder.run("Sort", Nothing(), [x], made[0], more_outputs=made[1:])
+    results = [builder.written_into(*pair) for pair in zip(made, targets, strict=True)]
+    (step,) = builder.finish(dict(zip(("values", "indices"), results, strict=True))).steps
     assert (step.inputs, step.outputs, step.written) == (("x", *names), (), names)
 
 

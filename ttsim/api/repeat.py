@@ -35,7 +35,7 @@ def repeat(
         input_tensor: A tensor on the device.
         repeat_dims: Counts for the last axes, or for more axes than there are: new axes come in front.
         memory_config: Memory of the result; None for that of the tensor, in larger or more shards.
-        optional_output_tensor: Not simulated; None creates a new tensor.
+        optional_output_tensor: A tensor that receives the result and is returned; its memory is that of the result.
 
     Returns:
         A tensor whose sides are those of ``input_tensor`` times ``repeat_dims``; the tensor itself if all are 1.
@@ -45,8 +45,8 @@ def repeat(
         >>> ttnn.repeat(tensor, (2, 2)).to_list()
         [[1.0, 2.0, 1.0, 2.0], [1.0, 2.0, 1.0, 2.0]]
     """
-    require_left_out("repeat", optional_output_tensor=optional_output_tensor)
-    return _repeated("repeat", input_tensor, _counts("repeat", "repeat_dims", repeat_dims), memory_config)
+    counts = _counts("repeat", "repeat_dims", repeat_dims)
+    return _repeated("repeat", input_tensor, counts, memory_config, optional_output_tensor)
 
 
 def _counts(owner: str, name: str, values: object, *, negative: bool = False) -> tuple[int, ...]:
@@ -61,9 +61,11 @@ def _counts(owner: str, name: str, values: object, *, negative: bool = False) ->
     return counts
 
 
-def _repeated(owner: str, tensor: Tensor, counts: tuple[int, ...], place: MemoryConfig | None) -> Tensor:
-    if 0 not in counts:
-        return converted(owner, plan_repeat, tensor, counts, place=place)
+def _repeated(
+    owner: str, tensor: Tensor, counts: tuple[int, ...], place: MemoryConfig | None, target: Tensor | None = None
+) -> Tensor:
+    if 0 not in counts or target is not None:
+        return converted(owner, plan_repeat, tensor, counts, place=place, target=target)
     device, spec = required_device(owner, tensor), tensor.spec
     rank = max(len(counts), len(spec.shape))
     sides, times = (1,) * (rank - len(spec.shape)) + spec.shape, (1,) * (rank - len(counts)) + counts

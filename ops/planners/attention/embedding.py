@@ -120,7 +120,8 @@ def _run(
     several = index.layout is Layout.TILE and len(index.shape) == 1
     allocated = index.shape + shape if several else shape  # as often as there are indices: all rows behind are spare
     layout = Layout.TILE if tiled else Layout.ROW_MAJOR
-    output = target or PlanTensor("output.rows", TensorSpec(allocated, BFLOAT16, layout, place))
+    result = TensorSpec(allocated, BFLOAT16, layout, place) if target is None else target.spec
+    output = PlanTensor("output.rows", result)
     for text in _refusals(call, table.spec, place, fused=fused):
         raise DeviceError(f"{text}\n{HINT}")
     op = Embed(shape=shape, rows=table.spec.shape[-2])
@@ -133,7 +134,7 @@ def _run(
         buffers = _in_rows(call, index, table.spec, output, lines, spec)
     picked = builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
     if target is not None:
-        return _in_target(builder, target, shape, layout)
+        return _in_target(builder, builder.written_into(picked, target), shape, layout)
     return PlanTensor(picked.name, output.spec.changed(shape=shape)) if several else picked
 
 

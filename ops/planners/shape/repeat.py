@@ -1,6 +1,7 @@
 """Plans that repeat a tensor along its axes. Rules: ttnn 0.81.1 (data_movement/repeat) and recorded plans."""
 
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from operator import mul
 
@@ -8,14 +9,15 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32, UINT8
-from device.plan import Plan
+from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
+from ops.planners.copies import written_or_copied
 from ops.planners.shape.permute import seen
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, untilized_rows
 from ops.programs.buffer_shapes import is_uneven, shard_counts
-from ops.programs.data_movement.conversions import copied
+from ops.programs.data_movement.conversions import copied, filled
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
 from ops.programs.data_movement.placement import refuse_other_width
@@ -32,7 +34,7 @@ from ops.programs.data_movement.repeat import (
 RANK = 4  # of tensors that generated code repeats
 GENERATED_FORMATS = (BFLOAT16, FLOAT32, INT32)  # whose elements it repeats
 BY_COLUMNS = (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-OLDER = "RepeatDeviceOperation"
+GENERATED, OLDER = "RepeatCodegenDeviceOperation", "RepeatDeviceOperation"
 OLDER_FORMATS = (
     "Can only work with UINT16, BFLOAT16, UINT32, INT32, FLOAT32 data types\ninput_tensor: typecast uint8 first"
 )
@@ -45,9 +47,61 @@ def plan_repeat(
     *,
     place: MemoryConfig | None = None,
     free_l1: FreeL1 | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the tensor "input" as often along each axis as ``counts`` say; missing counts and axes in front are 1."""
-    return plan_of(source, spec, partial(_repeated, counts=counts, place=place), attempts=True, free_l1=free_l1)
+    """Plan the tensor "input" as often along each axis as ``counts`` say; missing counts and axes in front are 1.
+
+    A tensor "target" of the caller's gets the result. Raises DeviceError for a target of another form or place.
+    """
+    where = place if target is None else target.memory_config
+    if target is not None:
+        for text in _target_refusals(source, counts, place, target):
+            raise DeviceError(f"{text}\noptional_output_tensor: give one like the result")
+
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        result = _repeated(builder, tensor, counts, where)
+        return result if into is None else _in_target(builder, result, into)
+
+    return plan_of({"input": source, "target": target}, spec, write, attempts=True, free_l1=free_l1)
+
+
+def _in_target(builder: PlanBuilder, result: PlanTensor, target: PlanTensor) -> PlanTensor:
+    """The caller's tensor with a result, which is copied onto itself where a program saw it under another shape.
+
+    Generated programs see four axes, older ones rows; shards of other axes, or with padding, are not seen otherwise.
+    """
+    form, maker = target.spec, builder.maker(result)
+    programs = [OLDER, GENERATED]
+    seen_otherwise = maker == OLDER and form.layout is Layout.ROW_MAJOR
+    if maker == GENERATED:
+        joined = builder.tensor(result.name).spec.shape != form.shape
+        seen_otherwise = len(form.shape) < RANK or joined
+        if form.memory_config.is_sharded() and (joined or (seen_otherwise and form.padded_shape != form.shape)):
+            programs.remove(GENERATED)
+    if any(isinstance(step, Operation) and step.name == OLDER for step in builder.steps):
+        programs.append(f"{Conversion.INTERLEAVED_TO_SHARDED.value}DeviceOperation")
+    made = written_or_copied(builder, result, target, programs)
+    return filled(builder, target, target) if seen_otherwise and maker in programs else made
+
+
+def _target_refusals(
+    source: TensorSpec, counts: tuple[int, ...], place: MemoryConfig | None, target: TensorSpec
+) -> Iterator[str]:
+    """What the library refuses of a tensor that is to receive the result, in its order."""
+    rank = max(len(counts), len(source.shape))
+    sides, times = ((1,) * (rank - len(numbers)) + numbers for numbers in (source.shape, counts))
+    if place not in (None, target.memory_config):
+        own = target.memory_config
+        alike = place is not None and replace(place, shard_spec=None) == replace(own.sealed(), shard_spec=None)
+        what = " shard_spec must match optional_output_tensor"
+        yield f"repeat: memory_config{what if alike else ' must match optional_output_tensor memory config'}"
+    for what, own, other in (
+        ("dtype", source.data_format, target.data_format),
+        ("layout", source.layout, target.layout),
+        ("shape", tuple(map(mul, sides, times)), target.shape),
+    ):
+        if own != other:
+            yield f"repeat optional output {what} mismatch"
 
 
 def repeats_elements(
@@ -271,7 +325,7 @@ class _Repeat:
         if generated and not lies_in_parts(op, read.spec, written.spec):
             left = self.builder.free_l1.beside(written.spec, self.spec)[1]
             buffers = generated_buffers(op, read.spec, written.spec, self.spec, left)
-            name = "RepeatCodegenDeviceOperation"
+            name = GENERATED
         else:
             buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER
         older = name == OLDER

@@ -164,12 +164,14 @@ def _cut(
         seen = _seen(cut.spec, spec, tilized=again)
     reshards = not again and seen.memory_config != target
     cut = PlanTensor(f"{name}.box" if reshards else cut.name, cut.spec)
-    if into is not None and not again and not reshards and into.spec.layout is read.spec.layout:
-        _require_form(into.spec, cut.spec)
-        cut = PlanTensor(into.name, cut.spec)
+    direct = None if again or reshards or into is None or into.spec.layout is not read.spec.layout else into
+    if direct is not None:
+        _require_form(direct.spec, cut.spec)
     buffers = slice_buffers(op, read, cut, spec)
     require_cores(op.cores, spec, "slice", used=buffers[0].cores)
     box = builder.run("SliceDeviceOperation", op, [read], cut, buffers, dataflow=True)
+    if direct is not None:
+        box = builder.written_into(box, direct)
     if reshards:
         result = placed(builder, PlanTensor(box.name, seen), target, name)
     else:

@@ -14,6 +14,10 @@ def sliced(end, *, step=1, begin=0, **options):
     return call
 
 
+def repeated(*counts, **options):
+    return lambda x, into: ttnn.repeat(x, counts, optional_output_tensor=into, **options)
+
+
 # The inputs of a call, the call with a target or None, and the target
 CALLS = {
     "slice": ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 tile l1"),
@@ -23,6 +27,12 @@ CALLS = {
     "slice of all": ("1x1x64x96 tile", sliced((64, 96)), "1x1x64x96 tile l1"),
     "slice within tiles": ("1x1x64x96 tile", sliced((64, 96), begin=16), "1x1x48x96 tile l1"),
     "slice of shards of rows": ("1x1x64x96 rows height/16x96/4", sliced((40, 64)), "1x1x40x64 rows"),
+    "repeat": ("1x1x32x64 tile", repeated(1, 1, 2, 2), "1x1x64x128 tile l1"),
+    "repeat of fewer axes": ("2x32x64 rows", repeated(1, 2, 1), "2x64x64 rows"),
+    "repeat within tiles": ("1x1x40x64 tile", repeated(1, 1, 2, 1), "1x1x80x64 tile"),
+    "repeat into shards": ("1x1x32x64 rows", repeated(1, 1, 2, 1), "1x1x64x64 rows height/16x64/4"),
+    "repeat of five axes": ("1x2x1x32x64 tile", repeated(2, 1, 1, 1, 1), "2x2x1x32x64 tile"),
+    "repeat of nothing": ("1x1x32x64 tile", repeated(1, 1, 1, 1), "1x1x32x64 tile l1"),
     "slice with padding": ("1x1x64x96 tile", sliced((40, 96), pad_value=3.0), "1x1x40x96 tile"),
 }
 
@@ -56,9 +66,20 @@ def test_a_box_is_copied_where_the_program_wrote_it(device):
     assert operations(lambda: sliced((128, 96))(x, put(device, "1x1x128x96 tile l1"))) == ["Copy"]
 
 
+def test_a_repeated_tensor_is_copied_onto_itself_where_a_program_sees_it_under_another_shape(device):
+    rows, tiles = put_all(device, "2x32x64 rows + 1x1x32x64 tile")
+    assert operations(lambda: repeated(2, 1, 1)(rows, put(device, "4x32x64 rows"))) == ["RepeatCodegen", "Copy"]
+    assert operations(lambda: repeated(1, 1, 2, 1)(tiles, put(device, "1x1x64x64 tile"))) == ["RepeatCodegen"]
+
+
 @pytest.mark.parametrize(
     ("inputs", "call", "target", "text"),
     [
+        ("32x64 tile", repeated(2, 1, memory_config=ttnn.L1_MEMORY_CONFIG), "32x64 rows",
+         "repeat: memory_config must match optional_output_tensor memory config"),
+        ("32x64 tile", repeated(2, 1), "32x64 rows float32", "repeat optional output dtype mismatch"),
+        ("32x64 tile", repeated(2, 1), "32x64 rows", "repeat optional output layout mismatch"),
+        ("32x64 tile", repeated(2, 1), "32x64 tile", "repeat optional output shape mismatch"),
         ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x96 tile",
          "The preallocated output tensor needs a padded shape of Shape([1, 1, 64, 64]), however it is "
          "Shape([1, 1, 64, 96])"),
