@@ -10,7 +10,7 @@ from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
 from ttsim.api.conversions import to_layout, to_memory_config, typecast
-from ttsim.api.device_calls import converted, free_l1, operation, operation_as, require_left_out, required_device
+from ttsim.api.device_calls import converted, free_l1, operation, operation_as, required_device
 from ttsim.api.shape import concat, reshape, transpose, unsqueeze, view
 from ttsim.api.upsample import upsample
 from ttsim.runtime.execution import locked_on
@@ -131,7 +131,7 @@ def broadcast_to(
     Args:
         input: An interleaved tensor on the device, in TILE layout.
         output_shape: Up to four sides, of which new ones come in front.
-        output: Not simulated; None creates a new tensor.
+        output: A tensor that receives the result and is returned.
 
     Returns:
         A tensor of the shape.
@@ -141,9 +141,8 @@ def broadcast_to(
         >>> ttnn.experimental.broadcast_to(tensor, (2, 1, 40, 32)).shape
         Shape([2, 1, 40, 32])
     """
-    require_left_out("experimental.broadcast_to", output=output)
     shape = _counts("experimental.broadcast_to", "output_shape", output_shape)
-    return converted("experimental.broadcast_to", plan_broadcast_to, input, shape, place=memory_config)
+    return converted("experimental.broadcast_to", plan_broadcast_to, input, shape, place=memory_config, target=output)
 
 
 @operation

@@ -13,24 +13,51 @@ from ops.programs.data_movement.broadcast import Broadcast, broadcast_buffers
 
 
 def plan_broadcast_to(
-    source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    shape: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a shape whose sides of 1 are repeated; raises DeviceError where it is refused."""
+    """Plan the tensor "input" in a shape whose sides of 1 are repeated; a tensor "target" of the caller's gets it.
+
+    The place is looked at even then. Raises DeviceError where the call is refused.
+    """
     where = source.memory_config if place is None else place
-    for text in _refusals(source, shape, where):
+    for text in (*_refusals(source, shape, where, target), *_target_refusals(source, shape, target)):
         raise DeviceError(text)
-    result = TensorSpec(shape, source.data_format, source.layout, where)
+    result = TensorSpec(shape, source.data_format, source.layout, where) if target is None else target
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        op = Broadcast(shape=shape, data_format=source.data_format)
-        return builder.run(
-            "BcastToOperation", op, [tensor], PlanTensor("output", result), broadcast_buffers(source, spec)
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        op, output = Broadcast(shape=shape, data_format=source.data_format), PlanTensor("output", result)
+        made = builder.run("BcastToOperation", op, [tensor], output, broadcast_buffers(source, spec))
+        return made if into is None else builder.written_into(made, into)
+
+    return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _target_refusals(source: TensorSpec, shape: tuple[int, ...], target: TensorSpec | None) -> Iterator[str]:
+    """What the program refuses of a tensor that is to receive the result, in its order."""
+    if target is None:
+        return
+    if target.shape != shape:
+        shapes = list(target.shape), list(shape)
+        yield (
+            f"bcast_to: Invalid output shape Shape({shapes[0]})Output shape must match operation attributes "
+            f"Shape({shapes[1]})\noutput: give one of that shape"
         )
+    for what, own, other in (
+        ("layout", f"Layout::{source.layout.name}", f"Layout::{target.layout.name}"),
+        *[("dtype", *(f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)))],
+    ):
+        if own != other:
+            yield f"bcast_to: Input {own} and output {other} must have same {what}\noutput: give one like the input"
 
-    return plan_of(source, spec, write)
 
-
-def _refusals(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> Iterator[str]:
+def _refusals(
+    source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, target: TensorSpec | None
+) -> Iterator[str]:
     own, name = source.shape, "output_shape"
     sizes = f"Shape({list(own)})({len(own)})", f"Shape({list(shape)})({len(shape)})"
     if len(own) > len(shape):
@@ -46,7 +73,7 @@ def _refusals(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -
                 f"Input dimension {index} (size {own[index]}) cannot be broadcast to output dimension {index} (size "
                 f"{shape[index]})\n{name}: only sides of 1 are repeated"
             )
-    if place.is_sharded():  # the result's shards come first
+    if place.is_sharded() and target is None:  # the result's shards come first
         if place.shard_spec is None:
             yield "bad optional access\nmemory_config: give a shard_spec"
         TensorSpec(shape, source.data_format, source.layout, place)

@@ -91,8 +91,8 @@ def _target_refusals(
     rank = max(len(counts), len(source.shape))
     sides, times = ((1,) * (rank - len(numbers)) + numbers for numbers in (source.shape, counts))
     if place not in (None, target.memory_config):
-        own = target.memory_config
-        alike = place is not None and replace(place, shard_spec=None) == replace(own.sealed(), shard_spec=None)
+        current = target.memory_config
+        alike = place is not None and replace(place, shard_spec=None) == replace(current.sealed(), shard_spec=None)
         what = " shard_spec must match optional_output_tensor"
         yield f"repeat: memory_config{what if alike else ' must match optional_output_tensor memory config'}"
     for what, own, other in (
