@@ -26,6 +26,7 @@ class BcastArguments:
     left: TensorSpec  # "input"
     right: TensorSpec  # "input_b"
     place: MemoryConfig | None = None
+    target: TensorSpec | None = None  # The caller's tensor "target" that the result is written into, if there is one
 
 
 def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
@@ -49,38 +50,52 @@ def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
 
 def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" combined with "input_b", a part of which is repeated."""
-    left, place = call.left, call.left.memory_config if call.place is None else call.place
-    if place.is_sharded():
+    left, target = call.left, call.target
+    place = left.memory_config if call.place is None else call.place
+    if target is not None:
+        place = target.memory_config
+    elif place.is_sharded():
         if left.memory_config.shard_spec is None:
             raise DeviceError(f"Shard shape must be greater than 0 in each sharded dim, got [0, 0]\n{PLACE_HINT}")
         place = MemoryConfig(place.memory_layout, place.buffer_type, left.memory_config.shard_spec)
-    result = left.changed(memory_config=place)
+    result = left.changed(memory_config=place) if target is None else target
     for text in _refusals(call, place):
         raise DeviceError(f"{text}\n{HINT}")
     refused = _shards_refusal(call, spec) if call.axes == "H" and left.memory_config.is_sharded() else None
     op = Bcast(
         operation=call.operation, left_format=left.data_format, right_format=call.right.data_format,
-        data_format=left.data_format, fast=True, axes=call.axes,
+        data_format=result.data_format, fast=True, axes=call.axes,
     )  # fmt: skip
 
-    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor) -> PlanTensor:
+    def write(
+        builder: PlanBuilder, first: PlanTensor, second: PlanTensor, into: PlanTensor | None = None
+    ) -> PlanTensor:
+        if result.layout is not Layout.TILE:
+            builder.leave_out_values(
+                "bcast: tiles in an output_tensor of rows are not simulated; give one in TILE_LAYOUT"
+            )
         output = PlanTensor("output", result)
-        buffers = bcast_buffers(call.axes, first, second, output, spec)
-        return builder.run("BcastDeviceOperation", op, [first, second], output, buffers, refused=refused, dataflow=True)
+        buffers, name = bcast_buffers(call.axes, first, second, output, spec), "BcastDeviceOperation"
+        made = builder.run(name, op, [first, second], output, buffers, refused=refused, dataflow=True)
+        return made if into is None else builder.written_into(made, into)
 
-    return plan_of({"input": left, "input_b": call.right}, spec, write)
+    return plan_of({"input": left, "input_b": call.right, "target": target}, spec, write)
 
 
 def _refusals(call: BcastArguments, place: MemoryConfig) -> Iterator[str]:
     """What the device operation refuses, in its order."""
     left, right, given = call.left, call.right, call.left.memory_config
-    if not left.data_format.is_float:
+    if not all(tensor is None or tensor.data_format.is_float for tensor in (left, call.target)):
         yield "Unsupported data format"
     interleaved = not given.is_sharded() and not place.is_sharded()
     if call.axes == "W" and not interleaved:
         yield "Bcast does not currently support input0 sharding, except if dim is W"
-    if call.axes == "H" and given.is_sharded() and not place.is_sharded():
-        yield "Input and output mem layouts must be the same for bcast H op!"
+    if call.axes == "H" and given.is_sharded() is not place.is_sharded():
+        yield (
+            "Input and output mem layouts must be the same for bcast H op!"
+            if given.is_sharded()
+            else "Bcast does not currently support input0 sharding, except if dim is HW"
+        )
     if call.axes == "HW":
         if given.memory_layout not in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
             yield "HW bcast in0 supports Height Sharding or Interleaving"
@@ -99,6 +114,11 @@ def _shards_refusal(call: BcastArguments, spec: DeviceSpec) -> str | None:
     config, shards, across = call.left.memory_config, call.left.shards, spec.grid.cols
     if config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         return "Unsupported memory layout\ninput: give WIDTH or BLOCK shards"
+    if call.target is not None and (own := call.target.shards.grid.num_cores()) != shards.grid.num_cores():
+        return (
+            f"Output tensor should have same number of cores {own} as input tensor {shards.grid.num_cores()}\n"
+            "output_tensor: give the shards of input_a"
+        )
     count, blocks = shards.grid.num_cores(), config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     down = shards.grid.ranges[0].end.y + 1
     for number in range(count):  # the cores that the program counts on

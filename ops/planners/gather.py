@@ -32,10 +32,14 @@ class GatherArguments:
     dim: int  # As the caller counts it
     place: MemoryConfig | None = None
     cores: CoreRangeSet | None = None  # That may be used; None for all
+    target: TensorSpec | None = None  # The caller's tensor "target" for the result, if there is one
 
 
 def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
-    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for what is refused."""
+    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for what is refused.
+
+    The program writes into "target", if there is one, where no axis is turned; else into a turned copy of that.
+    """
     source, indices, rank = call.source, call.indices, len(call.source.shape)
     require_cores(call.cores, spec, "gather")
     if rank != len(indices.shape):
@@ -49,7 +53,7 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
         raise NotSimulatedError("gather: vectors of one element are not simulated; reshape both tensors to rank 2")
     if _is_cut_by_columns(source) or _is_cut_by_columns(indices, source):
         raise NotSimulatedError("gather: rows of no whole tiles in WIDTH or BLOCK shards are not simulated")
-    builder = PlanBuilder(spec, {"input": source, "index": indices})
+    builder = PlanBuilder(spec, {"input": source, "index": indices, "target": call.target})
     places = _in_front(builder, builder.tensor("index"), call, "places")
     if places.spec.layout is Layout.TILE:
         fill_padding(builder, places, 0.0, "places.filled", seen=False)
@@ -59,7 +63,12 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
     if box.spec.layout is Layout.TILE:
         filled = fill_padding(builder, box, LEAST_FLOAT, "box.filled", seen=False)
     builder.free_own(box, rows, keep=[filled, builder.tensor("input")])
-    result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes)
+    held = None
+    if call.target is not None:
+        held = _held(builder, builder.tensor("target"), call)
+        if held.spec.layout is Layout.TILE:
+            held = fill_padding(builder, held, LEAST_FLOAT, "held.filled", seen=False)
+    result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes, held)
     if rank == 1 and source.layout is Layout.TILE:
         raise DeviceError("Can't convert shape rank\ninput, index: reshape both tensors to rank 2")
     before = result
@@ -99,6 +108,19 @@ def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, n
     )
 
 
+def _held(builder: PlanBuilder, target: PlanTensor, call: GatherArguments) -> PlanTensor:
+    """The caller's tensor for the result with the axis at the end, by its own rank, and with four axes."""
+    rank, own, turned = len(call.source.shape), len(target.spec.shape), target
+    if call.dim % rank != rank - 1:
+        axis = min(call.dim % rank, own - 1)
+        if axis != own - 1:
+            turned = transposed_by(builder, target, (axis, own - 1), target.spec.memory_config, "held")
+    if rank <= RANK < own:
+        raise DeviceError("Tensor rank is greater than 4\nout: give one of the shape of the index")
+    shape = four_axes(turned.spec.shape)
+    return seen(turned, shape) if own <= RANK else PlanTensor(turned.name, turned.spec.changed(shape=shape))
+
+
 def _turned(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     """The shape with an axis exchanged for the last."""
     sides = list(shape)
@@ -126,25 +148,39 @@ def _gathered(
     call: GatherArguments,
     rows: tuple[int, ...],
     l1_bytes: int,
+    held: PlanTensor | None,
 ) -> PlanTensor:
-    """The results of the program, for a tensor that had a shape before it was cut."""
+    """The results of the program, for a tensor that had a shape before it was cut; in a tensor that is held for it."""
     spec, source, indices = builder.device_spec, box.spec, places.spec
     place = call.source.memory_config if call.place is None else call.place
-    result = TensorSpec(indices.shape, source.data_format, source.layout, place)
-    generated = is_generated(source, indices, result)
-    _check(source, indices, place, generated=generated)
+    result = TensorSpec(indices.shape, source.data_format, source.layout, place) if held is None else held.spec
+    generated = is_generated(source, indices, result) and not place.is_sharded()
+    _check(source, indices, result, generated=generated)
+    if (result.data_format, result.layout) != (source.data_format, source.layout):
+        builder.leave_out_values(
+            f"gather: elements of {source.data_format} in {source.layout.name} layout are written into out of "
+            f"{result.data_format} in {result.layout.name} layout as they are; give one like the input"
+        )
     cut = tuple(map(min, rows, source.shape))  # without the padding that the box has
     shapes = cut, indices.shape
     op = gather_of(source, indices, shapes, generated=generated, l1_bytes=l1_bytes, spec=spec, within=call.cores)
     name = "GatherCodegenDeviceOperation" if generated else "GatherDeviceOperation"
-    return builder.run(
-        name, op, [box, places], PlanTensor("gathered", result), gather_buffers(op, source, indices, spec)
-    )
+    buffers = gather_buffers(op, source, indices, result.data_format, spec)
+    made = builder.run(name, op, [box, places], PlanTensor("gathered", result), buffers)
+    return made if held is None else builder.written_into(made, held)
 
 
-def _check(source: TensorSpec, indices: TensorSpec, place: MemoryConfig, *, generated: bool) -> None:
+def _check(source: TensorSpec, indices: TensorSpec, result: TensorSpec, *, generated: bool) -> None:
     """Raises DeviceError for what the programs refuse, in their order."""
-    words = "gather_codegen: index" if generated else "Index"
+    place = result.memory_config
+    words, own = ("gather_codegen: index", "gather_codegen: output") if generated else ("Index", "Output")
+    other_shape = (
+        f"{own} tensor shape must be the same as index tensor shape. Got output tensor shape: "
+        f"Shape({list(result.shape)}) and index tensor shape: Shape({list(indices.shape)})\n"
+        "out: give one of the shape of the index"
+    )
+    if not generated and result.shape != indices.shape:
+        raise DeviceError(other_shape)
     form = (
         f"{words} tensor must be of type UINT32 or UINT16. Got: DataType::{indices.data_format.name.upper()}\n"
         "index: typecast it"
@@ -161,6 +197,8 @@ def _check(source: TensorSpec, indices: TensorSpec, place: MemoryConfig, *, gene
             )
     if not fits:
         raise DeviceError(form)
+    if result.shape != indices.shape:
+        raise DeviceError(other_shape)
     if source.layout is not indices.layout:
         raise DeviceError(
             f"Input tensor and index tensor must have the same layout. Got input layout: Layout::{source.layout.name} "
@@ -168,7 +206,7 @@ def _check(source: TensorSpec, indices: TensorSpec, place: MemoryConfig, *, gene
         )
     if place.is_sharded() and place.shard_spec is None:
         raise NotSimulatedError("gather: a sharded memory_config without a shard_spec is not simulated; give one")
-    if source.layout is Layout.TILE and (shards := place.shard_spec) is not None:
+    if source.layout is result.layout is Layout.TILE and (shards := place.shard_spec) is not None:
         high, wide = shards.shape
         if high % TILE or wide % TILE:
             raise DeviceError(

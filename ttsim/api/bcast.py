@@ -4,7 +4,7 @@ from device.cores import PlainEnum
 from device.errors import DeviceError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.bcast import HINT, BcastArguments, bcast_refusal, plan_bcast
-from ttsim.api.device_calls import cached_plan, operation, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, operation, required_device
 from ttsim.api.to_config import in_tiles
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -43,7 +43,7 @@ def bcast(
     dim: BcastOpDim,
     *,
     memory_config: MemoryConfig | None = None,
-    output_tensor: object = None,
+    output_tensor: Tensor | None = None,
 ) -> Tensor:
     """A tensor combined with a row, a column or a number that is repeated.
 
@@ -54,7 +54,7 @@ def bcast(
         math_op: Whether it is added, subtracted or multiplied with.
         dim: Along which sides ``input_b`` is repeated.
         memory_config: Memory of the result; None for that of ``input_a``.
-        output_tensor: Not simulated; None creates a new tensor.
+        output_tensor: A tensor that receives the result and is returned, whatever ``memory_config`` says.
 
     Returns:
         A tensor of the shape and data type of ``input_a``, in TILE layout.
@@ -65,17 +65,23 @@ def bcast(
         >>> ttnn.bcast(x, row, ttnn.BcastOpMath.ADD, ttnn.BcastOpDim.H).to_numpy()[0, 1, 31, 63].item()
         3.0
     """
-    require_left_out("bcast", output_tensor=output_tensor)
     device = required_device("bcast", input_a)
     required_device("bcast", input_b)
     if text := bcast_refusal(input_a.spec, input_b.spec, dim.name):
         raise DeviceError(f"{text}\n{HINT}")
     tiled = {"input": in_tiles(input_a), "input_b": in_tiles(input_b)}
     left, right = (tensor.spec for tensor in tiled.values())
-    call = BcastArguments(operation=OPERATIONS[math_op], axes=dim.name, left=left, right=right, place=memory_config)
+    call = BcastArguments(
+        operation=OPERATIONS[math_op],
+        axes=dim.name,
+        left=left,
+        right=right,
+        place=memory_config,
+        target=None if output_tensor is None else output_tensor.spec,
+    )
     plan = cached_plan(plan_bcast, device, call)
     with device.function("ttnn.bcast"):
-        result = run(plan, tiled, device)["output"]
+        result = run(plan, tiled if output_tensor is None else {**tiled, "target": output_tensor}, device)["output"]
     for name in reversed(tuple(tiled)):  # in the order in which the library lets them go
         del tiled[name]
     return result

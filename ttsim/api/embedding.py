@@ -6,7 +6,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.attention.embedding import EmbeddingArguments, EmbeddingKind, plan_embedding, require_two_axes
 from ops.planners.gather import GatherArguments, plan_gather, require_rows
 from ops.planners.nonzero import plan_nonzero, require_elements
-from ttsim.api.device_calls import cached_plan, format_of, operation, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, format_of, operation, required_device
 from ttsim.api.normalization import room_below
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -101,7 +101,8 @@ def gather(
         index: Indices on the device, uint16 or uint32, in the layout of ``input`` and of as many axes, which may be
             longer than those of ``input`` along ``dim`` alone.
         sparse_grad: False; the real library refuses sparse gradients.
-        out: Not simulated; None creates a new tensor.
+        out: A tensor that receives the elements of the last axis and is returned; of other axes, the result is a new
+            tensor, as in ttnn, and ``out`` keeps its numbers.
         sub_core_grids: Cores that may be used; None for all.
 
     Returns:
@@ -117,7 +118,6 @@ def gather(
         >>> ttnn.gather(tensor, 1, places).to_list()
         [[2.0], [3.0]]
     """
-    require_left_out("gather", out=out)
     device = required_device("gather", input)
     required_device("gather", index)
     call = GatherArguments(
@@ -126,6 +126,7 @@ def gather(
         dim=required_integer("gather", "dim", dim),
         place=memory_config,
         cores=sub_core_grids,
+        target=None if out is None else out.spec,
     )
     plan = cached_plan(plan_gather, device, call, l1_bytes=room_below(device, None))
     if sparse_grad:
@@ -133,7 +134,8 @@ def gather(
     if device.strict and not plan.refused:
         require_rows(call)
     with device.function("ttnn.gather"):
-        return run(plan, {"input": input, "index": index}, device)["output"]
+        tensors = {"input": input, "index": index} | ({} if out is None else {"target": out})
+        return run(plan, tensors, device)["output"]
 
 
 @operation

@@ -15,7 +15,7 @@ import numpy as np
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout
-from device.numbers.formats import BFLOAT16, Array, div_up
+from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import ValuesContext, given, given_elements
@@ -162,18 +162,21 @@ def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 def is_generated(source: TensorSpec, indices: TensorSpec, result: TensorSpec) -> bool:
     """Whether generated code gathers: bfloat16 in tiles, without shards on any side."""
     tensors = source, indices, result
-    tiles = source.layout is indices.layout is Layout.TILE
-    return tiles and source.data_format == BFLOAT16 and not any(one.memory_config.is_sharded() for one in tensors)
+    tiles = all(tensor.layout is Layout.TILE and not tensor.memory_config.is_sharded() for tensor in tensors)
+    return tiles and source.data_format == result.data_format == BFLOAT16
 
 
-def gather_buffers(op: Gather, source: TensorSpec, indices: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Rows of the source, a tile or a part of a row of indices, and of results."""
+def gather_buffers(
+    op: Gather, source: TensorSpec, indices: TensorSpec, written: DataFormat, spec: DeviceSpec
+) -> tuple[CircularBuffer, ...]:
+    """Rows of the source, a tile or a part of a row of indices, and of results in the format that is written."""
     cores = op.cores(spec)
     part = spread_evenly(op.columns, cores.num_cores())[1] if op.shared is Shared.COLUMNS else op.columns
     outputs = max(op.columns, LEAST_OUTPUT_TILES) if op.generated and op.shared is not Shared.COLUMNS else 1
+    page_bytes = written.tile_bytes if source.layout is Layout.TILE else part * (written.element_bytes or 1)
     sizes = (
-        ("source", op.held_pages, _page_bytes(source, op.source_shape[-1]), source),
-        ("indices", 1, _page_bytes(indices, part), indices),
-        ("results", outputs, _page_bytes(source, part), source),
+        ("source", op.held_pages, _page_bytes(source, op.source_shape[-1]), source.data_format),
+        ("indices", 1, _page_bytes(indices, part), indices.data_format),
+        ("results", outputs, page_bytes, written),
     )
-    return tuple(paged_buffer(name, count, size, tensor.data_format, cores) for name, count, size, tensor in sizes)
+    return tuple(paged_buffer(name, count, size, data_format, cores) for name, count, size, data_format in sizes)

@@ -18,6 +18,18 @@ def repeated(*counts, **options):
     return lambda x, into: ttnn.repeat(x, counts, optional_output_tensor=into, **options)
 
 
+def broadcast(x, into):
+    return ttnn.experimental.broadcast_to(x, (64, 64), output=into)
+
+
+def gathered(x, places, into):
+    return ttnn.gather(x, 1, ttnn.typecast(ttnn.zeros_like(places), ttnn.uint16), out=into)
+
+
+def added(dim):
+    return lambda x, y, into: ttnn.bcast(x, y, ttnn.BcastOpMath.ADD, getattr(ttnn.BcastOpDim, dim), output_tensor=into)
+
+
 # The inputs of a call, the call with a target or None, and the target
 CALLS = {
     "slice": ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 tile l1"),
@@ -27,6 +39,19 @@ CALLS = {
     "slice of all": ("1x1x64x96 tile", sliced((64, 96)), "1x1x64x96 tile l1"),
     "slice within tiles": ("1x1x64x96 tile", sliced((64, 96), begin=16), "1x1x48x96 tile l1"),
     "slice of shards of rows": ("1x1x64x96 rows height/16x96/4", sliced((40, 64)), "1x1x40x64 rows"),
+    "bcast": ("1x2x32x64 tile + 1x1x1x64 rows", added("H"), "1x2x32x64 tile l1"),
+    "bcast of shards": ("1x1x64x64 tile height/32x64/2 + 1x1x1x1 rows", added("HW"), "1x1x64x64 tile height/32x64/2"),
+    "broadcast": (
+        "1x1x1x64 tile",
+        lambda x, into: ttnn.experimental.broadcast_to(x, (2, 1, 40, 64), output=into),
+        "2x1x40x64 tile l1",
+    ),
+    "gather": (
+        "1x1x64x128 tile + 1x1x64x64 tile uint16",
+        lambda x, places, into: ttnn.gather(x, 3, places, out=into),
+        "1x1x64x64 tile l1",
+    ),
+    "gather of rows": ("50x70 tile + 50x70 tile uint16", gathered, "50x70 tile"),
     "repeat": ("1x1x32x64 tile", repeated(1, 1, 2, 2), "1x1x64x128 tile l1"),
     "repeat of fewer axes": ("2x32x64 rows", repeated(1, 2, 1), "2x64x64 rows"),
     "repeat within tiles": ("1x1x40x64 tile", repeated(1, 1, 2, 1), "1x1x80x64 tile"),
@@ -66,6 +91,15 @@ def test_a_box_is_copied_where_the_program_wrote_it(device):
     assert operations(lambda: sliced((128, 96))(x, put(device, "1x1x128x96 tile l1"))) == ["Copy"]
 
 
+def test_elements_of_another_axis_than_the_last_are_a_new_tensor(device):
+    x, places, out = put_all(device, "64x32 tile + 64x32 tile uint16 + 64x32 tile")
+    places, before = ttnn.zeros_like(places), out.to_numpy()
+    result = ttnn.gather(x, 0, places, out=out)
+    assert np.array_equal(result.to_numpy(), np.broadcast_to(x.to_numpy()[:1], (64, 32)))
+    assert np.array_equal(out.to_numpy(), before)
+    assert operations(lambda: ttnn.gather(x, 0, places, out=out)).count("Transpose") == 4
+
+
 def test_a_repeated_tensor_is_copied_onto_itself_where_a_program_sees_it_under_another_shape(device):
     rows, tiles = put_all(device, "2x32x64 rows + 1x1x32x64 tile")
     assert operations(lambda: repeated(2, 1, 1)(rows, put(device, "4x32x64 rows"))) == ["RepeatCodegen", "Copy"]
@@ -77,6 +111,20 @@ def test_a_repeated_tensor_is_copied_onto_itself_where_a_program_sees_it_under_a
     [
         ("32x64 tile", repeated(2, 1, memory_config=ttnn.L1_MEMORY_CONFIG), "32x64 rows",
          "repeat: memory_config must match optional_output_tensor memory config"),
+        ("1x1x64x64 tile width/64x32/2 + 1x1x1x64 rows", added("H"), "1x1x64x64 tile width/64x64/1",
+         "Output tensor should have same number of cores 1 as input tensor 2"),
+        ("1x1x64x64 tile + 1x1x1x64 rows", added("H"), "1x1x64x64 tile width/64x32/2",
+         "Bcast does not currently support input0 sharding, except if dim is HW"),
+        ("32x64 tile + 32x64 tile uint16", gathered, "32x32 tile",
+         "gather_codegen: output tensor shape must be the same as index tensor shape. Got output tensor shape: "
+         "Shape([1, 1, 32, 32]) and index tensor shape: Shape([1, 1, 32, 64])"),
+        ("32x64 tile + 32x64 tile uint16", gathered, "1x1x1x32x32 tile", "Tensor rank is greater than 4"),
+        ("1x64 tile", broadcast, "32x64 tile",
+         "bcast_to: Invalid output shape Shape([32, 64])Output shape must match operation attributes Shape([64, 64])"),
+        ("1x64 tile", broadcast, "64x64 rows",
+         "bcast_to: Input Layout::TILE and output Layout::ROW_MAJOR must have same layout"),
+        ("1x64 tile", broadcast, "64x64 tile float32",
+         "bcast_to: Input DataType::BFLOAT16 and output DataType::FLOAT32 must have same dtype"),
         ("32x64 tile", repeated(2, 1), "32x64 rows float32", "repeat optional output dtype mismatch"),
         ("32x64 tile", repeated(2, 1), "32x64 rows", "repeat optional output layout mismatch"),
         ("32x64 tile", repeated(2, 1), "32x64 tile", "repeat optional output shape mismatch"),
