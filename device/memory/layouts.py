@@ -361,15 +361,13 @@ def _padded_values(values: Array, tensor: TensorSpec) -> Array:
 
 def layout_text(tensor: TensorSpec) -> str:
     """Data type, pages, memory and alignment of a tensor, as the real library prints its TensorLayout."""
-    return f"{layout_fields(tensor)},alignment=Alignment({list(tensor.alignment)}))"
+    return f"{layout_fields(tensor)}{tensor.memory_config.reported()},alignment=Alignment({list(tensor.alignment)}))"
 
 
 def layout_fields(tensor: TensorSpec) -> str:
-    """The part of `layout_text` that stands in captures as well."""
+    """A TensorLayout as the real library prints it, up to its memory."""
     config = "RowMajorPageConfig()"
     if tensor.layout is Layout.TILE:
         config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"
-    return (
-        f"TensorLayout(dtype=DataType::{tensor.data_format.name.upper()},page_config=PageConfig(config={config}),"
-        f"memory_config={tensor.memory_config.reported()}"
-    )
+    data_type = f"DataType::{tensor.data_format.name.upper()}"
+    return f"TensorLayout(dtype={data_type},page_config=PageConfig(config={config}),memory_config="

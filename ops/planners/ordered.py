@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from math import prod
 
 from device.memory.memory_config import MemoryConfig
-from ops.builder import PlanBuilder, PlanTensor
+from ops.builder import TARGET, PlanBuilder, PlanTensor
 from ops.planners.shape.permute import RANK, transposed_by
 from ops.planners.shape.slice import cut_by
 
 ROLES = "values", "indices"
+TARGETS = tuple(f"{TARGET}.{role}" for role in ROLES)  # names of the caller's tensors for both results
 
 
 def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:

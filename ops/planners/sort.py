@@ -3,18 +3,19 @@
 Shards are gathered in DRAM, the axis is put last and back, and rows are padded to a power of two of columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, inf, prod
 from typing import Final
 
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.ordered import four_axes, put_back
+from ops.planners.ordered import ROLES, TARGETS, four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
@@ -33,13 +34,19 @@ class SortArguments:
     dim: int = -1  # As the caller counts it
     descending: bool = False
     place: MemoryConfig | None = None
+    targets: tuple[TensorSpec, TensorSpec] | None = None  # The caller's tensors `TARGETS` for the results
 
 
 def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan:
-    """Plan the results "values" and "indices" of the tensor "input"; raises DeviceError for a call it refuses."""
+    """Plan the results "values" and "indices" of the tensor "input"; raises DeviceError for a call it refuses.
+
+    The program writes into the caller's targets if there are any.
+    """
     rank, place = len(source.shape), call.place or source.memory_config
-    axis = call.dim % rank
-    builder = PlanBuilder(spec, {"input": source})
+    axis, targets = call.dim % rank, call.targets or (None, None)
+    if call.targets is not None:
+        _require_whole(source, call.targets, place, axis)
+    builder = PlanBuilder(spec, {"input": source, **dict(zip(TARGETS, targets, strict=True))})
     tensor = builder.tensor("input")
     plain = placed(builder, tensor, DRAM_MEMORY_CONFIG, "plain") if source.memory_config.is_sharded() else tensor
     turned = plain
@@ -48,7 +55,8 @@ def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan
     read = _padded(builder, turned, call)
     builder.free_own(turned, keep=[read, plain])
     _check(read.spec)
-    made = _sorted(builder, read, turned.spec.shape, call, DRAM_MEMORY_CONFIG if place.is_sharded() else place)
+    held = [_held(builder, name, call) for name in TARGETS] if call.targets is not None else []
+    made = _sorted(builder, read, turned.spec.shape, call, DRAM_MEMORY_CONFIG if place.is_sharded() else place, held)
     results = put_back(builder, made, turned.spec.shape, axis, source.memory_config)
     if place.is_sharded():
         moved = {
@@ -65,14 +73,56 @@ def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan
 def has_order(source: TensorSpec, call: SortArguments) -> bool:
     """Whether the tensor is copied: of no elements, or along an axis of length 1.
 
-    Raises DeviceError for an axis that the tensor lacks.
+    Raises DeviceError for an axis that the tensor lacks, and for targets of other forms than the results.
     """
     rank = len(source.shape)
     if not (-rank <= call.dim < rank or (not rank and call.dim in (0, -1))):
         raise DeviceError(
             f"Sort dim {call.dim} is out of range for rank-{rank} tensor\ndim: the tensor has no axis {call.dim}"
         )
+    if call.targets is not None:
+        _check_targets(source, call.targets)
     return not rank or not source.volume or source.shape[call.dim] == 1
+
+
+def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec]) -> None:
+    """Raises DeviceError for targets of other forms than the results."""
+    said, (values, indices) = "Preallocated sort", targets
+    names = [f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, *targets)]
+    if values.data_format != source.data_format:
+        raise DeviceError(
+            f"{said} values tensor dtype must match the input dtype {names[0]}, got {names[1]}\nout: typecast it"
+        )
+    if indices.data_format not in (UINT16, UINT32):
+        raise DeviceError(
+            f"{said} indices tensor dtype must be UINT16 or UINT32, got {names[2]}\nout: give one of uint16 or uint32"
+        )
+    for role, target in zip(ROLES, targets, strict=True):
+        if target.shape != source.shape:
+            raise DeviceError(
+                f"{said} output tensors must match the input shape Shape({list(source.shape)}), got {role} shape "
+                f"Shape({list(target.shape)})\nout: give two tensors of the shape of the input"
+            )
+
+
+def _require_whole(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], place: MemoryConfig, axis: int) -> None:
+    """Raises NotSimulatedError for targets of which the library makes others first."""
+    places = (place, *(tensor.memory_config for tensor in (source, *targets)))
+    sharded = any(where.is_sharded() for where in places)
+    if sharded or axis != len(source.shape) - 1 or any(target.layout is not source.layout for target in targets):
+        raise NotSimulatedError(
+            "sort: out in or beside shards, of another axis than the last, or in another layout than the tensor, is "
+            "not simulated; leave it out"
+        )
+
+
+def _held(builder: PlanBuilder, name: str, call: SortArguments) -> PlanTensor:
+    """A target as the program writes into it, with its padding filled."""
+    target = builder.tensor(name)
+    held = _padded(builder, target, call)
+    if held.name != target.name:
+        raise NotSimulatedError("sort: out of rows that are padded to a power of two is not simulated; leave it out")
+    return held
 
 
 def _padded(builder: PlanBuilder, turned: PlanTensor, call: SortArguments) -> PlanTensor:
@@ -96,23 +146,34 @@ def _padded(builder: PlanBuilder, turned: PlanTensor, call: SortArguments) -> Pl
 
 
 def _sorted(
-    builder: PlanBuilder, read: PlanTensor, shape: tuple[int, ...], call: SortArguments, place: MemoryConfig
+    builder: PlanBuilder,
+    read: PlanTensor,
+    shape: tuple[int, ...],
+    call: SortArguments,
+    place: MemoryConfig,
+    held: Sequence[PlanTensor],
 ) -> list[PlanTensor]:
-    """Elements in order and their places, with four axes and as many columns as the tensor; rows may be more."""
+    """Elements in order and their places, with four axes and as many columns as the tensor; rows may be more.
+
+    Tensors that are held for them get them.
+    """
     source, sides = read.spec, read.spec.shape
     is_tiles = source.layout is Layout.TILE
+    places = places_format(source.data_format, source.padded_shape[-1])
     op = Sort(
         shape=shape if is_tiles else (*sides[:-1], shape[-1]),
         columns=sides[-1],
         descending=call.descending,
-        index_format=places_format(source.data_format, source.padded_shape[-1]),
+        index_format=held[1].spec.data_format if held else places,
         program=program_of(source, builder.device_spec),
     )
-    made = PlanTensor("sorted", TensorSpec(sides, source.data_format, source.layout, place))
-    places = PlanTensor("places", TensorSpec(sides, op.index_format, source.layout, place))
+    formats = source.data_format, op.index_format
+    specs = [tensor.spec for tensor in held] or [TensorSpec(sides, form, source.layout, place) for form in formats]
+    results = [PlanTensor(name, form) for name, form in zip(("sorted", "places"), specs, strict=True)]
     buffers = sort_buffers(op, source, builder.device_spec)
-    builder.run("SortDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=True)
-    results = [made, places]
+    builder.run("SortDeviceOperation", op, [read], results[0], buffers, more_outputs=results[1:], dataflow=True)
+    if held:
+        results = [builder.written_into(*pair) for pair in zip(results, held, strict=True)]
     for box in () if is_tiles else ((*sides[:-1], shape[-1]), four_axes(shape)):
         results = [_cut(builder, result, box) for result in results]
     return results

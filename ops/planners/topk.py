@@ -10,11 +10,11 @@ from device.cores import CoreRange, CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, UINT16, UINT32, round_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.ordered import ROLES, four_axes, put_back
+from ops.planners.ordered import ROLES, TARGETS, four_axes, put_back
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.to_config import placed
@@ -39,31 +39,77 @@ class TopKArguments:
     stable: bool = False  # Equal elements are in the order of their places in any case
     place: MemoryConfig | None = None
     cores: CoreRangeSet | None = None  # That may be used; None for all
+    targets: tuple[TensorSpec, TensorSpec] | None = None  # The caller's tensors `TARGETS` for the results
 
 
 def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan:
     """Plan the results "values" and "indices" of the tensor "input"; raises DeviceError for a call it refuses."""
     rank = len(source.shape)
     axis = _checked_axis(source, call)
-    builder = PlanBuilder(spec, {"input": source})
+    if call.targets is not None:
+        _check_targets(source, call.targets, call, axis)
+    named = dict(zip(TARGETS, call.targets or (None, None), strict=True))
+    builder = PlanBuilder(spec, {"input": source, **named})
     turned = tensor = builder.tensor("input")
     if not source.volume:  # both results have the tensor's data type
         sides = (*source.shape[:axis], call.count, *source.shape[axis + 1 :])
         result = source.changed(shape=sides, padded_shape=None, memory_config=call.place)
         return builder.finish({role: builder.allocate(role, result) for role in ROLES})
     is_last = axis == rank - 1
-    if is_last and takes_route(source, call, spec):
+    if is_last and call.targets is None and takes_route(source, call, spec):
         return builder.finish(_routed(builder, tensor, call))
     if not is_last:
         turned = transposed_by(builder, tensor, (axis, rank - 1), source.memory_config, "turned")
     read = _filled(builder, turned, -inf if call.largest else inf)
-    exact = is_last and rank == RANK
+    exact = is_last and (rank == RANK or call.targets is not None)
     made = _selected(builder, read, turned.spec.shape, call, call.count if exact else round_up(call.count, TILE))
     wanted = (*turned.spec.shape[:-1], call.count)
-    results = put_back(builder, made, wanted, axis, source.memory_config)
+    rounded = call.targets is not None and rank != RANK and call.count % TILE  # the library cuts these once more
+    cut_place = (call.place or source.memory_config) if rounded else None
+    results = put_back(builder, made, wanted, axis, source.memory_config, cut_place=cut_place)
     builder.free_own(read, keep=[turned])
     builder.free_own(turned)
     return builder.finish(results)
+
+
+def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], call: TopKArguments, axis: int) -> None:
+    """Raises DeviceError for targets of another shape than the results, NotSimulatedError for those of other axes."""
+    shape = (*source.shape[:axis], call.count, *source.shape[axis + 1 :])
+    for role, target in zip(ROLES, targets, strict=True):
+        if target.shape != shape:
+            raise DeviceError(
+                f"Preallocated {role} tensor has incorrect shape! Got : Shape({list(target.shape)}), expected: "
+                f"Shape({list(shape)})\noutput_tensor: give two tensors of that shape"
+            )
+    if axis != len(source.shape) - 1:
+        raise NotSimulatedError("topk: output_tensor of another axis than the last is not simulated; leave it out")
+
+
+def _check_forms(source: TensorSpec, values: TensorSpec, indices: TensorSpec, *, wide: bool) -> None:
+    """Raises DeviceError for targets into which the program does not write; ``wide`` places have 32 bits."""
+    names = [tensor.data_format.name.upper() for tensor in (source, values, indices)]
+    for role, tensor in (("output", values), ("indices", indices)):
+        if tensor.layout is not Layout.TILE:
+            raise DeviceError(
+                f"Preallocated {role} tensor must be in tiled format, got: Layout::ROW_MAJOR\n"
+                "output_tensor: give two tensors in TILE_LAYOUT"
+            )
+    faults = {
+        f"output tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32 got: DataType::{names[1]}": (
+            values.data_format not in FORMATS
+        ),
+        f"indices tensor must be UINT16, UINT32, or INT32 got: DataType::{names[2]}": (
+            indices.data_format not in (UINT16, UINT32, INT32)
+        ),
+        f"output tensor dtype must match input tensor dtype. Got output: DataType::{names[1]}, input: "
+        f"DataType::{names[0]}": values.data_format != source.data_format,
+        f"indices tensor must be 32-bit (UINT32 or INT32) for this input, got: DataType::{names[2]}": (
+            wide and indices.data_format == UINT16
+        ),
+    }
+    for text, found in faults.items():
+        if found:
+            raise DeviceError(f"Preallocated {text}\noutput_tensor: give two tensors like the results")
 
 
 def require_kept_numbers(source: TensorSpec, call: TopKArguments) -> None:
@@ -111,14 +157,15 @@ def _filled(builder: PlanBuilder, turned: PlanTensor, filler: float) -> PlanTens
 
 def _selected(
     builder: PlanBuilder, read: PlanTensor, shape: tuple[int, ...], call: TopKArguments, count: int
-) -> tuple[PlanTensor, PlanTensor]:
+) -> list[PlanTensor]:
     """The best elements of each row, and their places, with four axes; ``shape`` is the tensor's without padding."""
     source, spec = read.spec, builder.device_spec
     place = builder.tensor("input").spec.memory_config if call.place is None else call.place
     small = source.data_format != FLOAT32 and source.padded_shape[-1] <= SMALL_COLUMNS
     ragged = source.shape[-1] % TILE > 0
+    held = [seen(builder.tensor(name), four_axes(builder.tensor(name).spec.shape)) for name in TARGETS if call.targets]
+    index_format = held[1].spec.data_format if held else UINT16 if small else UINT32
     sides = (*four_axes(shape)[:-1], count)
-    made = PlanTensor("best", TensorSpec(sides, source.data_format, Layout.TILE, place))
     require_shard_spec(place, in_rows=False)
     if place.is_sharded():
         raise DeviceError("Sharded implementation not supported yet\nmemory_config: use interleaved memory")
@@ -129,22 +176,26 @@ def _selected(
             "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
             f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
         )
+    if held:
+        _check_forms(source, held[0].spec, held[1].spec, wide=not small)
     _check_cores(source, count, call.cores, spec)
     split = split_of(source, count, _rectangle(call, spec), packed=small and (call.stable or ragged))
     op = TopK(
         shape=shape,
         count=count,
         largest=call.largest,
-        index_format=UINT16 if small else UINT32,
+        index_format=index_format,
         split=split,
         allowed=call.cores,
     )
     buffers = topk_buffers(op, source, spec)
     if split is None and sum(buffer.size_bytes for buffer in buffers) >= spec.l1.usable_bytes:
         raise DeviceError("Not enough cores or cache size available to run TopK operation\ntopk: ask for fewer")
-    places = PlanTensor("places", TensorSpec(sides, op.index_format, Layout.TILE, place))
-    builder.run("TopKDeviceOperation", op, [read], made, buffers, more_outputs=[places], dataflow=split is None)
-    return made, places
+    formats = source.data_format, op.index_format
+    specs = [tensor.spec for tensor in held] or [TensorSpec(sides, form, Layout.TILE, place) for form in formats]
+    made = [PlanTensor(name, form) for name, form in zip(("best", "places"), specs, strict=True)]
+    builder.run("TopKDeviceOperation", op, [read], made[0], buffers, more_outputs=made[1:], dataflow=split is None)
+    return [builder.written_into(*pair) for pair in zip(made, held, strict=True)] if held else made
 
 
 def _rectangle(call: TopKArguments, spec: DeviceSpec) -> CoreRange:

@@ -20,7 +20,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, checked_as
+from ttsim.runtime.types.call import OPERATIONS, checked_as, incompatible
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
@@ -203,6 +203,17 @@ def require_left_out(owner: str, **arguments: object) -> None:
         empty = isinstance(value, list | tuple) and not value
         if not (value is None or value is False or empty):
             raise NotSimulatedError(f"{owner}: {name} is not simulated; leave it out")
+
+
+def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | None:
+    """A pair of tensors for two results, or None; raises ArgumentTypeError for other values, named in an error."""
+    if value is None:
+        return None
+    if isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(tensor, Tensor) for tensor in value):
+        return value[0], value[1]
+    raise ArgumentTypeError(
+        f"{incompatible(f'{OPERATIONS}{owner}')}\n{name} must be a tuple of two tensors, not {shown(value)}"
+    )
 
 
 def integers_of(what: str, values: object) -> tuple[int, ...]:

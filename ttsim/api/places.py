@@ -5,14 +5,24 @@ from dataclasses import replace
 from device.cores import CoreRangeSet
 from device.memory.memory_config import MemoryConfig
 from ops.planners.argmax import ArgMaxArguments, is_of_images, plan_argmax
+from ops.planners.ordered import TARGETS
 from ops.planners.sort import SortArguments, has_order, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
 from ttsim.api.copies import clone, copy
 from ttsim.api.creation import zeros
-from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, require_left_out, required_device
+from ttsim.api.device_calls import (
+    cached_plan,
+    carried_out,
+    converted,
+    operation,
+    pair_of,
+    require_left_out,
+    required_device,
+)
 from ttsim.api.without_elements import is_empty, made, reduced
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.tensor_copies import copy_host_to_device_tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.tensors import DataType
 
@@ -79,7 +89,7 @@ def topk(
     *,
     memory_config: MemoryConfig | None = None,
     sub_core_grids: CoreRangeSet | None = None,
-    indices_tensor: object = None,
+    indices_tensor: Tensor | None = None,
     output_tensor: object = None,
     stable: bool = False,
 ) -> tuple[Tensor, Tensor]:
@@ -96,6 +106,7 @@ def topk(
         memory_config: Memory of the results, interleaved; None for that of the tensor.
         sub_core_grids: Cores that may be used, for wide rows a rectangle, whose cores share them; None for all.
         indices_tensor: Not simulated.
+        output_tensor: Two tensors that receive the results and are returned, of the last axis.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
 
     Returns:
@@ -107,7 +118,8 @@ def topk(
         >>> values.to_list(), places.to_list()
         ([[63.0, 62.0]], [[63, 62]])
     """
-    require_left_out("topk", indices_tensor=indices_tensor, output_tensor=output_tensor)
+    targets = pair_of("topk", "output_tensor", output_tensor)
+    require_left_out("topk", indices_tensor=indices_tensor)
     device = required_device("topk", input_tensor)
     call = TopKArguments(
         count=required_integer("topk", "k", k),
@@ -116,12 +128,13 @@ def topk(
         stable=stable,
         place=memory_config,
         cores=sub_core_grids,
+        targets=None if targets is None else (targets[0].spec, targets[1].spec),
     )
     plan = cached_plan(plan_topk, device, input_tensor.spec, call)
     if device.strict:
         require_kept_numbers(input_tensor.spec, call)
     with device.function("ttnn.topk"):
-        results = run(plan, {"input": input_tensor}, device)
+        results = run(plan, {"input": input_tensor, **_named(targets)}, device)
     return results["values"], results["indices"]
 
 
@@ -144,7 +157,8 @@ def sort(
         dim: The axis, of at most 2,048 elements; negative numbers count from the last.
         descending: The largest elements come first.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
-        out: Not simulated; None creates new tensors.
+        out: Two tensors that receive the results and are returned: of the last axis, if that has a power of two of
+            elements from 64 on, up to padding of tiles.
 
     Returns:
         The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16. Of an axis that is not the
@@ -156,15 +170,28 @@ def sort(
         >>> values.to_list(), places.to_list()
         ([[1.0, 2.0, 3.0]], [[1, 2, 0]])
     """
-    require_left_out("sort", out=out)
+    targets = pair_of("sort", "out", out)
     device = required_device("sort", input_tensor)
-    call = SortArguments(dim=required_integer("sort", "dim", dim), descending=descending, place=memory_config)
+    call = SortArguments(
+        dim=required_integer("sort", "dim", dim),
+        descending=descending,
+        place=memory_config,
+        targets=None if targets is None else (targets[0].spec, targets[1].spec),
+    )
     if has_order(input_tensor.spec, call):
+        if targets is not None:
+            copy_host_to_device_tensor(zeros(targets[1].shape, targets[1].dtype, targets[1].layout), targets[1])
+            return copy(input_tensor, targets[0]), targets[1]
         return clone(input_tensor, memory_config=memory_config), _places_in_order(input_tensor, memory_config)
     plan = cached_plan(plan_sort, device, input_tensor.spec, call)
     with device.function("ttnn.sort"):
-        results = run(plan, {"input": input_tensor}, device)
+        results = run(plan, {"input": input_tensor, **_named(targets)}, device)
     return results["values"], results["indices"]
+
+
+def _named(targets: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
+    """The caller's tensors for both results, by their names in plans."""
+    return {} if targets is None else dict(zip(TARGETS, targets, strict=True))
 
 
 def _places_in_order(tensor: Tensor, place: MemoryConfig | None) -> Tensor:

@@ -75,7 +75,7 @@ def tensor_text(spec: TensorSpec, *, storage: str) -> str:
     """A tensor as the text of an argument; `storage` is DeviceStorage or HostStorage."""
     return (
         f"Tensor(storage={storage}(),tensor_spec=TensorSpec(logical_shape={shape_text(spec)},tensor_layout="
-        f"{layout_fields(spec)})))"
+        f"{layout_fields(spec)}{spec.memory_config})))"
     )
 
 

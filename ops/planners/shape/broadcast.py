@@ -1,6 +1,7 @@
 """The plan of ttnn.experimental.broadcast_to. Rules: ttnn 0.81.1 (experimental/bcast_to), compared with its plans."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
@@ -25,7 +26,7 @@ def plan_broadcast_to(
     The place is looked at even then. Raises DeviceError where the call is refused.
     """
     where = source.memory_config if place is None else place
-    for text in (*_refusals(source, shape, where, target), *_target_refusals(source, shape, target)):
+    for text in chain(_refusals(source, shape, where, target), _target_refusals(source, shape, target)):
         raise DeviceError(text)
     result = TensorSpec(shape, source.data_format, source.layout, where) if target is None else target
 

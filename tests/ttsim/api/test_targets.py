@@ -106,6 +106,89 @@ def test_a_repeated_tensor_is_copied_onto_itself_where_a_program_sees_it_under_a
     assert operations(lambda: repeated(1, 1, 2, 1)(tiles, put(device, "1x1x64x64 tile"))) == ["RepeatCodegen"]
 
 
+def test_sorted_rows_and_their_places_are_written_into_a_pair(device):
+    x = put(device, "1x1x50x128 tile")
+    out = put_all(device, "1x1x50x128 tile l1 + 1x1x50x128 tile uint16 l1")
+    before, wanted = device.machine.memory.live(), [tensor.to_numpy() for tensor in ttnn.sort(x)]
+    for pair in (tuple(out), out):
+        results = ttnn.sort(x, out=pair)
+        assert [tensor.buffer_address() for tensor in results] == [tensor.buffer_address() for tensor in out]
+        assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], wanted))
+    assert device.machine.memory.live() == before
+    short = put_all(device, "64x1 tile + 64x1 tile + 64x1 tile uint16")
+    ttnn.sort(short[0], out=short[1:])
+    assert np.array_equal(short[1].to_numpy(), short[0].to_numpy())
+    assert not short[2].to_numpy().any()
+
+
+@pytest.mark.parametrize("count", [32, 20])
+def test_the_largest_elements_and_their_places_are_written_into_a_pair(device, count):
+    x = put(device, "1x1x64x128 tile")
+    out = put_all(device, f"1x1x64x{count} tile l1 + 1x1x64x{count} tile uint16 l1")
+    before, wanted = device.machine.memory.live(), [tensor.to_numpy() for tensor in ttnn.topk(x, count)]
+    results = ttnn.topk(x, count, output_tensor=tuple(out))
+    assert [tensor.buffer_address() for tensor in results] == [tensor.buffer_address() for tensor in out]
+    assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], wanted))
+    assert device.machine.memory.live() == before
+
+
+def test_places_in_targets_of_32_bits_take_wider_buffers():
+    with ttnn.open_device(values="off") as device:
+        x, *out = put_all(device, "64x128 tile + 64x32 tile + 64x32 tile uint32")
+        results = ttnn.topk(x, 32, output_tensor=out)
+        assert results[1].dtype == ttnn.uint32
+
+
+@pytest.mark.parametrize("call", [lambda x, y: ttnn.sort(x, out=y), lambda x, y: ttnn.topk(x, 2, output_tensor=(x, 2))])
+def test_other_targets_than_a_pair_of_tensors_are_no_arguments(device, call):
+    with pytest.raises(ttnn.ArgumentTypeError, match=r"^ttnn\.(sort|topk)\(\): incompatible function arguments\.\n"):
+        call(*put_all(device, "64x128 tile + 64x128 tile"))
+
+
+def sorts(x, *out):
+    return ttnn.sort(x, out=out)
+
+
+def picks(x, *out):
+    return ttnn.topk(x, 32, output_tensor=out)
+
+
+@pytest.mark.parametrize(
+    ("call", "tensors", "text"),
+    [
+        (sorts, "64x128 tile + 64x128 tile float32 + 64x128 tile uint16",
+         "Preallocated sort values tensor dtype must match the input dtype DataType::BFLOAT16, got DataType::FLOAT32"),
+        (sorts, "64x128 tile + 64x128 tile + 64x128 tile int32",
+         "Preallocated sort indices tensor dtype must be UINT16 or UINT32, got DataType::INT32"),
+        (sorts, "64x128 tile + 64x64 tile + 64x64 tile uint16",
+         "Preallocated sort output tensors must match the input shape Shape([64, 128]), got values shape "
+         "Shape([64, 64])"),
+        (sorts, "64x128 tile + 64x128 tile + 64x64 tile uint16",
+         "Preallocated sort output tensors must match the input shape Shape([64, 128]), got indices shape "
+         "Shape([64, 64])"),
+        (sorts, "64x100 tile + 64x100 rows + 64x100 tile uint16", "sort: out in or beside shards"),
+        (sorts, "64x70 tile + 64x70 tile + 64x70 tile uint16", "sort: out of rows that are padded"),
+        (picks, "64x128 tile + 64x64 tile + 64x32 tile uint16",
+         "Preallocated values tensor has incorrect shape! Got : Shape([64, 64]), expected: Shape([64, 32])"),
+        (picks, "64x128 tile + 64x32 rows + 64x32 tile uint16",
+         "Preallocated output tensor must be in tiled format, got: Layout::ROW_MAJOR"),
+        (picks, "64x128 tile + 64x32 tile + 64x32 rows uint16",
+         "Preallocated indices tensor must be in tiled format, got: Layout::ROW_MAJOR"),
+        (picks, "64x128 tile + 64x32 tile int32 + 64x32 tile uint16",
+         "Preallocated output tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32 got: DataType::INT32"),
+        (picks, "64x128 tile + 64x32 tile + 64x32 tile float32",
+         "Preallocated indices tensor must be UINT16, UINT32, or INT32 got: DataType::FLOAT32"),
+        (picks, "64x128 tile + 64x32 tile float32 + 64x32 tile uint16",
+         "Preallocated output tensor dtype must match input tensor dtype. Got output: DataType::FLOAT32, input: "
+         "DataType::BFLOAT16"),
+        (picks, "64x128 tile float32 + 64x32 tile float32 + 64x32 tile uint16",
+         "Preallocated indices tensor must be 32-bit (UINT32 or INT32) for this input, got: DataType::UINT16"),
+    ],
+)  # fmt: skip
+def test_pairs_are_refused_as_in_the_real_library(device, call, tensors, text):
+    assert refusal(lambda: call(*put_all(device, tensors))).partition(": ")[2].startswith(text)
+
+
 @pytest.mark.parametrize(
     ("inputs", "call", "target", "text"),
     [
