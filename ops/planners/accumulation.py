@@ -6,6 +6,7 @@ A sum of bfloat16 along rows or columns works within tiles; otherwise the axis i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
@@ -29,6 +30,7 @@ from ops.programs.reduction.integral import (
 from ops.programs.reduction.nc import AddImages, nc_buffers
 
 ADDED_FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
+ADDED_TEXT = "only supports specific data types. [BFLOAT16, BFLOAT8_B, FLOAT32]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,31 +132,58 @@ class ImagesArguments:
     cores: CoreRangeSet | None = None
 
 
-def plan_added_images(source: TensorSpec, call: ImagesArguments, spec: DeviceSpec) -> Plan:
-    """Plan the sum of the tensor "input" along leading axes, the last of these first."""
-    for text in _refusals(source, call):
+def plan_added_images(
+    source: TensorSpec, call: ImagesArguments, spec: DeviceSpec, *, target: TensorSpec | None = None
+) -> Plan:
+    """Plan the sum of the tensor "input" along leading axes, the last of these first.
+
+    The last program writes into the tensor "target" of the caller's, if there is one.
+    """
+    for text in chain(_refusals(source, call), _target_refusals(source, target)):
         raise DeviceError(text)
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        current = tensor
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        current, last = tensor, len(call.axes) - 1
         for number, axis in enumerate(sorted(call.axes, reverse=True)):
             before, padded = current, current.spec.padded_shape
             shape = tuple(1 if index == axis else side for index, side in enumerate(padded))
-            target = PlanTensor(f"images.{number}", TensorSpec(shape, source.data_format, Layout.TILE, call.place))
+            result = TensorSpec(shape, source.data_format, Layout.TILE, call.place)
+            if into is not None and number == last:
+                if into.spec.padded_shape != shape:
+                    builder.leave_out_values(
+                        f"fast_reduce_nc: output of {list(into.spec.shape)} does not hold {list(shape)}; give one of "
+                        "that shape"
+                    )
+                result = into.spec
             op = AddImages(
                 axis=axis,
                 padded_shape=padded,
                 source_format=source.data_format,
-                data_format=source.data_format,
+                data_format=result.data_format,
                 fp32_dest=call.fp32_dest,
                 allowed=call.cores,
             )
-            buffers = nc_buffers(op, before.spec, target.spec, builder.device_spec)
-            current = builder.run("FastReduceNCDeviceOperation", op, [before], target, buffers, dataflow=True)
+            buffers, output = nc_buffers(op, before.spec, result, spec), PlanTensor(f"images.{number}", result)
+            current = builder.run("FastReduceNCDeviceOperation", op, [before], output, buffers, dataflow=True)
             builder.free_own(before)
-        return current
+        return current if into is None else builder.written_into(current, into)
 
-    return plan_of(source, spec, write)
+    return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _target_refusals(source: TensorSpec, target: TensorSpec | None) -> Iterator[str]:
+    """What the program refuses of a tensor that is to receive the sum, in its order."""
+    if target is None:
+        return
+    if target.layout is not Layout.TILE:
+        yield "FastReduceNC output only supports TILE layout.\noutput: give one in TILE_LAYOUT"
+    if target.data_format not in ADDED_FORMATS:
+        yield f"FastReduceNC output {ADDED_TEXT}\noutput: give one like the input"
+    if len(target.shape) != len(source.shape):
+        yield (
+            f"FastReduceNC preallocated output rank {len(target.shape)} must match input rank {len(source.shape)}\n"
+            "output: give one like the sum"
+        )
 
 
 def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
@@ -168,10 +197,7 @@ def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
     if source.layout is not Layout.TILE:
         yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
     if source.data_format not in ADDED_FORMATS:
-        yield (
-            "FastReduceNC input only supports specific data types. [BFLOAT16, BFLOAT8_B, FLOAT32]\n"
-            f"{owner}: typecast the tensor"
-        )
+        yield f"FastReduceNC input {ADDED_TEXT}\n{owner}: typecast the tensor"
     if rank < 3:
         yield f"FastReduceNC input rank must be greater than 2, but has {rank}\n{owner}: reshape the tensor"
     for axis in sorted(call.axes, reverse=True):

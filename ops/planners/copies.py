@@ -10,6 +10,7 @@ from device.numbers.formats import DataFormat
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.to_config import target_refusals
 from ops.programs.data_movement.conversions import cloned, copied, filled
 from ops.programs.data_movement.copy import Conversion, CopyTensor
 from ops.programs.data_movement.partial import OfSlice
@@ -28,15 +29,22 @@ def plan_clone(
 
 
 def plan_assign(
-    source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
+    source: TensorSpec,
+    place: MemoryConfig,
+    spec: DeviceSpec,
+    *,
+    data_format: DataFormat | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a place, even in its own."""
+    """Plan a copy of the tensor "input" in a place, even in its own, or in the caller's tensor "target" there."""
     result = source.changed(memory_config=place, data_format=data_format)
+    if target is not None and (refused := next(target_refusals(source, result, target), None)) is not None:
+        raise DeviceError(f"{refused}\noutput tensor: give one like the result, or leave it out")
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        return copied(builder, Conversion.COPY, tensor, result, "output")
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        return copied(builder, Conversion.COPY, tensor, result, "output", into=into)
 
-    return plan_of(source, spec, write)
+    return plan_of({"input": source, "target": target}, spec, write)
 
 
 def plan_copy(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Plan:

@@ -12,9 +12,17 @@ EXPONENTS = 2**31  # the first number that is no exponent
 
 
 def plan_integer_power(
-    source: TensorSpec, exponent: float, spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    exponent: float,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the integers of the tensor "input" to a power; raises DeviceError for an exponent that is refused."""
+    """Plan the integers of the tensor "input" to a power, in the tensor "target" of the caller's if there is one.
+
+    Raises DeviceError for an exponent or a target that is refused.
+    """
     dtype = f"DataType::{source.data_format.name.upper()}"
     if exponent % 1 or not -EXPONENTS <= exponent < EXPONENTS:
         raise DeviceError(
@@ -29,12 +37,27 @@ def plan_integer_power(
             "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR\npow: bring the tensor into TILE_LAYOUT"
         )
     where = source.memory_config if place is None else place
+    if target is not None:
+        where = target.memory_config
+        if target.data_format != source.data_format:
+            raise DeviceError(
+                f"pow_int: output dtype DataType::{target.data_format.name.upper()} must match input dtype {dtype}\n"
+                "output_tensor: give one like the input"
+            )
+        if target.shape != source.shape:
+            shapes = list(target.shape), list(source.shape)
+            raise DeviceError(
+                f"pow_int: output shape Shape({shapes[0]}) must match input shape Shape({shapes[1]})\n"
+                "output_tensor: give one like the input"
+            )
     if where.is_sharded() and where.shard_spec is None:
         raise NotSimulatedError("pow: a sharded memory_config without a shard_spec is not simulated; give one")
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         op = IntegerPower(exponent=int(exponent), data_format=source.data_format)
-        target = PlanTensor("output", source.changed(memory_config=where))
-        return builder.run("PowIntDeviceOperation", op, [tensor], target, power_buffers(source, spec), dataflow=True)
+        output = PlanTensor("output", source.changed(memory_config=where))
+        buffers = power_buffers(source, spec)
+        made = builder.run("PowIntDeviceOperation", op, [tensor], output, buffers, dataflow=True)
+        return made if into is None else builder.written_into(made, into)
 
-    return plan_of(source, spec, write)
+    return plan_of({"input": source, "target": target}, spec, write)

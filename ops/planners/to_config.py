@@ -289,7 +289,7 @@ def plan_to_memory_config(
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
         there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
         wanted = source.changed(memory_config=there, data_format=data_format)
-        if (refused := next(_target_refusals(source, wanted, target), None)) is not None:
+        if (refused := next(target_refusals(source, wanted, target), None)) is not None:
             raise DeviceError(f"{refused}\noutput_tensor: give one like the result, or leave it out")
         if deals:
             return plan_reshard(source, there, spec, target=target)
@@ -300,7 +300,7 @@ def plan_to_memory_config(
     return plan_of({"input": source, "target": target}, spec, write)
 
 
-def _target_refusals(source: TensorSpec, wanted: TensorSpec, target: TensorSpec) -> Iterator[str]:
+def target_refusals(source: TensorSpec, wanted: TensorSpec, target: TensorSpec) -> Iterator[str]:
     """What the library refuses of a tensor that is to receive the result ``wanted``, in its order."""
     if target.shape != source.shape:
         shapes = list(source.shape), list(target.shape)

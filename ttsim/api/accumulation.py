@@ -20,7 +20,6 @@ from ttsim.api.device_calls import (
     integers_of,
     operation,
     operation_as,
-    require_left_out,
     required_device,
 )
 from ttsim.api.without_elements import is_empty, reduced
@@ -166,7 +165,7 @@ def fast_reduce_nc(
     input: Tensor,
     *,
     dims: object = (),
-    output: object = None,
+    output: Tensor | None = None,
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     sub_core_grids: CoreRangeSet | None = None,
@@ -176,7 +175,7 @@ def fast_reduce_nc(
     Args:
         input: A tensor on the device, in TILE layout.
         dims: The axes, counted from the first.
-        output: Not simulated; None creates a new tensor.
+        output: A tensor that receives the sum and is returned, whatever ``memory_config`` says.
         memory_config: Memory of the result.
         compute_kernel_config: None for HiFi4 and a 16-bit Dst.
         sub_core_grids: Cores that may be used; None for all.
@@ -189,11 +188,10 @@ def fast_reduce_nc(
         >>> ttnn.experimental.fast_reduce_nc(images, dims=[0]).to_numpy()[0, 0, 0, 0].item()
         3.0
     """
-    require_left_out("fast_reduce_nc", output=output)
     axes = integers_of("fast_reduce_nc: dims", dims)
     fp32_dest = compute_kernel_config is not None and compute_kernel_config.fp32_dest_acc_en
     call = ImagesArguments(axes=axes, place=memory_config, fp32_dest=fp32_dest, cores=sub_core_grids)
-    return converted("experimental.fast_reduce_nc", plan_added_images, input, call)
+    return converted("experimental.fast_reduce_nc", plan_added_images, input, call, target=output)
 
 
 @operation_as("ttnn.experimental.")

@@ -10,7 +10,6 @@ from ttsim.api.device_calls import (
     format_of,
     operation,
     operation_as,
-    require_left_out,
     required_device,
 )
 from ttsim.runtime.calls import on_device
@@ -108,7 +107,7 @@ def assign(*arguments: Any, **named: Any) -> Tensor:
         input_tensor: A tensor on the device; or ``input_a`` and ``input_b``.
         memory_config: Memory of the copy.
         dtype: Data type of the copy; None for that of the tensor.
-        output_tensor: Not simulated; None creates a new tensor.
+        output_tensor: A tensor of this memory and data type that receives the copy and is returned.
         input_a: The tensor to read.
         input_b: The tensor to write.
 
@@ -130,10 +129,10 @@ def assign(*arguments: Any, **named: Any) -> Tensor:
         tensors = INTO_TENSOR.bind(arguments, named)
         return _copied("assign", tensors["input_a"], tensors["input_b"])
     given = INTO_MEMORY.bind(arguments, named)
-    require_left_out("assign", output_tensor=given["output_tensor"])
     tensor, place, data_format = given["input_tensor"], given["memory_config"], format_of(given["dtype"])
     strict = lambda plan: require_floats("assign", plan)  # noqa: E731
-    return converted("assign", plan_assign, tensor, place, strict=strict, data_format=data_format)
+    target = given["output_tensor"]
+    return converted("assign", plan_assign, tensor, place, strict=strict, data_format=data_format, target=target)
 
 
 @operation_as("ttnn.experimental.")
@@ -149,7 +148,7 @@ def typecast(
         input_tensor: A tensor on the device.
         dtype: Data type of the copy.
         memory_config: Memory of the copy; None for that of the tensor.
-        optional_output_tensor: Not simulated; None creates a new tensor.
+        optional_output_tensor: A tensor of this memory and data type that receives the copy and is returned.
 
     Returns:
         The copy.
@@ -163,10 +162,17 @@ def typecast(
         DataType.BFLOAT8_B
     """
     owner = "experimental.typecast"
-    require_left_out(owner, optional_output_tensor=optional_output_tensor)
     place = input_tensor.memory_config() if memory_config is None else memory_config
     strict = lambda plan: require_floats(owner, plan)  # noqa: E731
-    return converted(owner, plan_assign, input_tensor, place, strict=strict, data_format=dtype.format)
+    return converted(
+        owner,
+        plan_assign,
+        input_tensor,
+        place,
+        strict=strict,
+        data_format=dtype.format,
+        target=optional_output_tensor,
+    )
 
 
 INTO_MEMORY, INTO_TENSOR = map(signature_of, get_overloads(assign))

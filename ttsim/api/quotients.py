@@ -177,8 +177,8 @@ def pow(
     if exponent == 1 and output_tensor is None:
         return assign(input_tensor, memory_config=memory_config or input_tensor.memory_config())
     if not data_format.is_float and data_format != UINT8 and exponent:
-        require_left_out("pow of integers", output_tensor=output_tensor)
-        return converted("pow", plan_integer_power, input_tensor, float(exponent), place=memory_config)
+        power = float(exponent)
+        return converted("pow", plan_integer_power, input_tensor, power, place=memory_config, target=output_tensor)
     if exponent == 0 and output_tensor is None:
         return full_like(input_tensor, 1.0, memory_config=memory_config)
     if exponent == 1 and data_format != UINT8:

@@ -22,6 +22,18 @@ def broadcast(x, into):
     return ttnn.experimental.broadcast_to(x, (64, 64), output=into)
 
 
+def summed(*axes):
+    return lambda x, into: ttnn.experimental.fast_reduce_nc(x, dims=axes, output=into)
+
+
+def assigned(x, into):
+    return ttnn.assign(x, memory_config=ttnn.L1_MEMORY_CONFIG, output_tensor=into)
+
+
+def power(x, into):
+    return ttnn.pow(x, 3, output_tensor=into)
+
+
 def gathered(x, places, into):
     return ttnn.gather(x, 1, ttnn.typecast(ttnn.zeros_like(places), ttnn.uint16), out=into)
 
@@ -46,6 +58,15 @@ CALLS = {
         lambda x, into: ttnn.experimental.broadcast_to(x, (2, 1, 40, 64), output=into),
         "2x1x40x64 tile l1",
     ),
+    "sum of images": ("3x2x32x32 tile", summed(0), "1x2x32x32 tile l1"),
+    "sum along axes": ("3x2x32x32 tile", summed(0, 1), "1x1x32x32 tile"),
+    "assign": ("32x64 rows", assigned, "32x64 rows l1"),
+    "experimental.typecast": (
+        "32x64 tile",
+        lambda x, into: ttnn.experimental.typecast(x, ttnn.float32, ttnn.L1_MEMORY_CONFIG, into),
+        "32x64 tile float32 l1",
+    ),
+    "power of integers": ("32x64 tile int32", power, "32x64 tile int32 l1"),
     "gather": (
         "1x1x64x128 tile + 1x1x64x64 tile uint16",
         lambda x, places, into: ttnn.gather(x, 3, places, out=into),
@@ -198,6 +219,18 @@ def test_pairs_are_refused_as_in_the_real_library(device, call, tensors, text):
          "Output tensor should have same number of cores 1 as input tensor 2"),
         ("1x1x64x64 tile + 1x1x1x64 rows", added("H"), "1x1x64x64 tile width/64x32/2",
          "Bcast does not currently support input0 sharding, except if dim is HW"),
+        ("3x2x32x32 tile", summed(0), "1x2x32x32 rows", "FastReduceNC output only supports TILE layout."),
+        ("3x2x32x32 tile", summed(0), "1x2x32x32 tile int32",
+         "FastReduceNC output only supports specific data types. [BFLOAT16, BFLOAT8_B, FLOAT32]"),
+        ("3x2x32x32 tile", summed(0), "2x32x32 tile",
+         "FastReduceNC preallocated output rank 3 must match input rank 4"),
+        ("32x64 rows", assigned, "32x64 rows",
+         "Mismatched output memory config. Check to see if the preallocated output tensor has a different shard spec "
+         "than the one specified in the passed-in memory config."),
+        ("32x64 tile int32", power, "32x64 tile",
+         "pow_int: output dtype DataType::BFLOAT16 must match input dtype DataType::INT32"),
+        ("32x64 tile int32", power, "64x64 tile int32",
+         "pow_int: output shape Shape([64, 64]) must match input shape Shape([32, 64])"),
         ("32x64 tile + 32x64 tile uint16", gathered, "32x32 tile",
          "gather_codegen: output tensor shape must be the same as index tensor shape. Got output tensor shape: "
          "Shape([1, 1, 32, 32]) and index tensor shape: Shape([1, 1, 32, 64])"),
