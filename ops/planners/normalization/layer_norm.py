@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
@@ -19,6 +19,7 @@ from ops.programs.normalization.layer_norm import Exchange, LayerNorm, RowBuffer
 from ops.programs.normalization.layer_norm_welford import WelfordRows, reciprocals, welford_shard_buffers
 
 PROGRAM = "LayerNormDeviceOperation"
+MOST_ADDED_TILES = 8  # of a row with a residual, up to which Welford's algorithm is the cheaper
 ROWS_REFUSED = (
     "ttnn::rms_norm does not support ROW_MAJOR input tensors. Use TILE layout.\n"
     "input_tensor: use to_layout(TILE_LAYOUT)"
@@ -93,8 +94,6 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     faults = (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec))
     if faults and program.inplace:
         raise DeviceError(faults[0])
-    if not faults and call.by_welford(program) and spec.compute.reciprocal_table:
-        _require_known_choice(call)
     if sharded and place.shard_spec is None:
         place = replace(place, shard_spec=call.source.memory_config.shard_spec)
 
@@ -120,16 +119,6 @@ def _require_elements(call: NormArguments) -> None:
         raise DeviceError(ROWS_REFUSED)
 
 
-def _require_known_choice(call: NormArguments) -> None:
-    """With a table of reciprocals the library weighs programs by costs, but for float32 and for bfloat16 alone."""
-    alone = call.source.data_format == BFLOAT16 and call.weight is None and call.bias is None
-    if call.source.data_format != FLOAT32 and not alone:
-        raise NotSimulatedError(
-            f"{call.name}: use_welford of bfloat8_b, or of bfloat16 with a weight or a bias, is not simulated on this "
-            "device; leave it out of the program config"
-        )
-
-
 def _chosen(source: TensorSpec) -> NormProgram:
     shards = source.memory_config.shard_spec
     if shards is None:
@@ -151,20 +140,26 @@ def _on_rows(
     tile_rows = images * div_up(high, TILE)
     cores = page_cores(tile_rows, builder.device_spec.grid, row_wise=True)
     width_tiles = div_up(padded[-1], TILE)
-    welford = call.by_welford(program)
-    op = _op(
-        call, cores=cores, core_tiles=(spread_evenly(tile_rows, cores.num_cores())[1], width_tiles), welford=welford
+    rows, by_welford = (
+        RowBuffers(
+            op=_op(
+                call,
+                cores=cores,
+                core_tiles=(spread_evenly(tile_rows, cores.num_cores())[1], width_tiles),
+                welford=welford,
+            ),
+            width_tiles=width_tiles,
+            by_rows=call.source.layout is Layout.ROW_MAJOR,
+            vectors_by_rows=any(
+                vector is not None and vector.layout is Layout.ROW_MAJOR for vector in (call.weight, call.bias)
+            ),
+        )
+        for welford in (False, True)
     )
-    rows = RowBuffers(
-        op=op,
-        width_tiles=width_tiles,
-        by_rows=call.source.layout is Layout.ROW_MAJOR,
-        vectors_by_rows=any(
-            vector is not None and vector.layout is Layout.ROW_MAJOR for vector in (call.weight, call.bias)
-        ),
-    )
-    if welford:
-        return _by_welford(builder, call, named, output, WelfordRows(rows=rows), l1_bytes)
+    if call.by_welford(program):
+        welford = WelfordRows(rows=by_welford)
+        if not builder.device_spec.compute.reciprocal_table or _takes_welford(call, rows, welford, l1_bytes):
+            return _by_welford(builder, call, named, output, welford, l1_bytes)
     buffers = rows.buffers(l1_bytes)
     refused = _narrow_rows_fault(call) or rows.shortage(buffers, l1_bytes)
     if rows.by_rows and rows.vectors_by_rows and rows.exceeds(l1_bytes):
@@ -172,7 +167,20 @@ def _on_rows(
             "The LayerNorm large-tensor path does not support row-major gamma/beta; pass gamma/beta in TILE layout\n"
             "weight, bias: use to_layout(TILE_LAYOUT)"
         )
-    return _run(builder, call, op, list(named.values()), output, buffers, refused)
+    return _run(builder, call, rows.op, list(named.values()), output, buffers, refused)
+
+
+def _takes_welford(call: NormArguments, rows: RowBuffers, welford: WelfordRows, l1_bytes: int) -> bool:
+    """Whether a device with a table of reciprocals takes Welford's algorithm where the call allows it.
+
+    Of rows in bfloat16 with a weight or a bias, the library chooses the program that it counts the cheaper, as long as
+    whole rows fit. It counts float32, and bfloat16 without both, in favour of Welford, and block floats against him.
+    """
+    vectors = (call.weight is not None) + (call.bias is not None)
+    if call.source.data_format != BFLOAT16 or not vectors:
+        return not call.source.data_format.is_block
+    cheaper = vectors == 2 and (call.residual is None or rows.width_tiles <= MOST_ADDED_TILES)
+    return welford.in_two_passes(l1_bytes) is not None and (cheaper or rows.exceeds(l1_bytes))
 
 
 def _by_welford(

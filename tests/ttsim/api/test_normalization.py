@@ -154,15 +154,6 @@ def test_reciprocals_are_read_in_l1(device, memory, refused):
         ttnn.layer_norm(x, **named)
 
 
-def test_blackhole_chooses_by_costs_that_are_not_known():
-    program = ttnn.LayerNormDefaultProgramConfig(use_welford=True)
-    with ttnn.open_device(spec="blackhole_p150") as device:
-        x = on_device(device, np.ones((32, 64)))
-        assert ttnn.layer_norm(x, program_config=program).shape == (32, 64)
-        with pytest.raises(ttnn.NotSimulatedError, match=r"use_welford of bfloat8_b, or of bfloat16 with a weight"):
-            ttnn.layer_norm(x, program_config=program, weight=on_device(device, np.ones((1, 64))))
-
-
 def test_welford_has_no_effect_with_a_dst_of_16_bits(device):
     x = on_device(device, np.random.default_rng(3).normal(size=(32, 128)))
     named = {"compute_kernel_config": ttnn.WormholeComputeKernelConfig(fp32_dest_acc_en=False)}
