@@ -43,7 +43,8 @@ def scaled_dot_product_attention(
         sliding_window_size: How many keys queries see: the last ones if ``is_causal``, else half of so many to both
             sides; 0 or None for all. Not with a mask.
         memory_config: Memory of the result, interleaved; None for DRAM.
-        program_config: Cores and chunks; None for all cores and chunks of 32.
+        program_config: Cores and chunks; None for all cores and chunks of 32. Its ``sub_core_grids`` change nothing, as
+            in ttnn.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
         attention_sink: [1, heads, 1, 1] in DRAM: a score of each head without a value, scaled as the others are.
         cu_window_seqlens: Not simulated.
@@ -67,8 +68,8 @@ def scaled_dot_product_attention(
         text = f"ttnn.transformer.{owner}(): incompatible function arguments."
         raise ArgumentTypeError(f"{text}\nsliding_window_size and windowed_q_token_offset count from 0")
     config = program_config
-    if config is not None and (config.sub_core_grids is not None or config.segmented_accumulation):
-        raise NotSimulatedError(f"{owner}: sub_core_grids and segmented_accumulation are not simulated; leave them out")
+    if config is not None and config.segmented_accumulation:
+        raise NotSimulatedError(f"{owner}: segmented_accumulation is not simulated; leave it out")
     tensors = {"query": input_tensor_q, "key": input_tensor_k, "value": input_tensor_v}
     if attn_mask is not None:
         tensors["mask"] = attn_mask

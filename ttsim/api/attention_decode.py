@@ -165,13 +165,14 @@ def _configured(
     owner: str, config: SDPAProgramConfig | None, compute: WormholeComputeKernelConfig | None
 ) -> dict[str, Any]:
     """What of a call its configs say."""
-    if config is not None and (config.sub_core_grids is not None or config.max_k_splits != 1):
-        raise NotSimulatedError(f"{owner}: sub_core_grids and max_k_splits are not simulated; leave them out")
+    if config is not None and config.max_k_splits != 1:
+        raise NotSimulatedError(f"{owner}: max_k_splits is not simulated; leave it out")
     compiled = None if compute is None else compute.argument()
     said: dict[str, Any] = {"phases": 2 if compiled is None else compiled.fidelity_phases}
     said["fp32_dest"] = compiled is not None and compiled.fp32_dest
     if config is not None:
         said |= {"grid": config.compute_with_storage_grid_size, "chunk": config.k_chunk_size}
+        said["within"] = config.sub_core_grids
         said["most_cores"] = config.max_cores_per_head_batch
     return said
 

@@ -38,6 +38,7 @@ class DecodeArguments:
     scale: float | None = None
     place: MemoryConfig | None = None
     grid: tuple[int, int] | None = None  # Columns and rows of cores; None without a program config
+    within: CoreRangeSet | None = None  # As many cores as the grid has, which are taken instead
     chunk: int = 0  # Keys of a chunk; 0 for those that the library chooses
     most_cores: int = 1  # Of a head of a user, with a program config
     shared: bool = False
@@ -89,7 +90,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     columns, rows = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if columns > spec.grid.cols or rows > spec.grid.rows:
         raise NotSimulatedError(f"{call.owner}: ttsim does not simulate a grid that reaches beyond the device's")
-    cores = core_rectangle((columns, rows))
+    cores = core_rectangle((columns, rows)) if call.within is None else call.within
     key_heads, count = call.key.padded_shape[1], cores.num_cores()
     most = count if call.grid is None and call.table is None else call.most_cores * users * key_heads
     user_cores = min(count, most) // users
@@ -170,10 +171,18 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     if call.sinks is not None:
         yield from _sink_refusals(call, call.sinks)
     cores = spec.grid.cores if call.grid is None else call.grid[0] * call.grid[1]
+    if call.within is not None and call.within.num_cores() != cores:
+        yield f"sub_core_grids cores ({call.within.num_cores()}) must match compute_with_storage_grid_size ({cores})"
     if cores > spec.grid.cores:
         yield f"Cores available ({cores}) exceeds grid size ({spec.grid.cores})"
     if cores < users:
         yield f"Cores available ({cores}) must be >= batch size ({users})"
+    if call.within is not None:
+        if not (call.query.memory_config.is_sharded() or place.is_sharded()):
+            yield "Subcoregrids require sharded Q or output"
+        for core in call.within.cores():
+            if core.x >= spec.grid.cols or core.y >= spec.grid.rows:
+                yield f"No core coordinate found at location: ({core.x}, {core.y}, TENSIX, LOGICAL)"
 
 
 def _operand_refusals(call: DecodeArguments) -> Iterator[str]:

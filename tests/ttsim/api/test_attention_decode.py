@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.ttsim.api.calls import buffers, put, refusal
+from tests.ttsim.api.calls import buffers, captured, put, refusal
 
 attend = ttnn.transformer.scaled_dot_product_attention_decode
 paged = ttnn.transformer.paged_scaled_dot_product_attention_decode
@@ -115,6 +115,35 @@ def test_masks_and_sinks_that_the_real_library_refuses(device, options, text):
     call = [put(device, "1x2x8x32 tile"), *(put(device, "2x1x128x32 tile") for _ in "kv")]
     options = {name: put(device, value) if isinstance(value, str) else value for name, value in options.items()}
     assert refusal(lambda: attend(*call, **options)).startswith(f"Device: {text}")
+
+
+def some_cores(device, rectangle, shape="1x2x8x32 tile height/32x32/2"):
+    """A call on 16 cores of a grid of 4x4."""
+    x0, y0, x1, y1 = rectangle
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(x0, y0), ttnn.CoreCoord(x1, y1))])
+    config = ttnn.SDPAProgramConfig(
+        compute_with_storage_grid_size=(4, 4), q_chunk_size=32, k_chunk_size=64, sub_core_grids=cores
+    )
+    call = [put(device, shape), *(put(device, "2x1x128x32 tile") for _ in "kv")]
+    return lambda: attend(*call, cur_pos=[5, 9], program_config=config)
+
+
+def test_cores_beside_the_grid_s_corner(device):
+    nodes = captured(some_cores(device, (1, 1, 4, 4)))[2]
+    held = [node["params"]["core_range_set"] for node in nodes if node["node_type"] == "circular_buffer_allocate"]
+    assert set(held) == {"{[1-1 - 4-4]}"}
+
+
+@pytest.mark.parametrize(
+    ("rectangle", "shape", "text"),
+    [
+        ((0, 0, 1, 1), "1x2x8x32 tile", "sub_core_grids cores (4) must match compute_with_storage_grid_size (16)"),
+        ((0, 0, 3, 3), "1x2x8x32 tile", "Subcoregrids require sharded Q or output"),
+        ((6, 6, 9, 9), "1x2x8x32 tile height/32x32/2", "No core coordinate found at location: (8, 6, TENSIX, LOGICAL)"),
+    ],
+)
+def test_cores_that_the_real_library_refuses(device, rectangle, shape, text):
+    assert refusal(some_cores(device, rectangle, shape)).startswith(f"Device: {text}")
 
 
 @pytest.mark.parametrize(

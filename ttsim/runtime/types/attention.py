@@ -80,7 +80,9 @@ class SDPAProgramConfig(CheckedRecord):
     """
 
     compute_with_storage_grid_size: GridSize = param("Columns and rows of cores.")
-    sub_core_grids: CoreRangeSet | None = param("Not simulated; None for the whole grid.", default=None)
+    sub_core_grids: CoreRangeSet | None = param(
+        "As many cores as the grid has, which decoding takes instead; None for the grid.", default=None
+    )
     q_chunk_size: int = param("Rows of queries that a core takes at a time.")
     k_chunk_size: int = param("Keys that a core takes at a time.")
     exp_approx_mode: bool | None = param("Without effect on what ttsim computes.", default=None)
