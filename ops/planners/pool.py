@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     FACE,
@@ -101,23 +101,25 @@ class PoolArguments:
         )
 
 
-def validate(call: PoolArguments) -> None:
-    """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
+def validate(call: PoolArguments, *, strict: bool) -> None:
+    """Raises DeviceError where the real library refuses a call; the first line of the error is its own.
+
+    ``strict`` refuses another number of pixels than the images' as well, which the real library reads all the same.
+    """
+    misses = prod(call.source.shape[:-1]) != call.batch * prod(call.image)  # other channels are looked at later
     if is_global(call):
         refusals = _volume_refusals(call)
-    elif prod(call.source.shape[:-1]) == call.batch * prod(call.image):  # other channels are looked at later
-        refusals = chain(_size_refusals(call), _window_refusals(call), _rank_refusals(call), _tensor_refusals(call))
     else:
         refusals = chain(
-            _size_refusals(call), _window_refusals(call), _rank_refusals(call), _volume_refusals(call),
-            _tensor_refusals(call),
+            _size_refusals(call), _window_refusals(call), _rank_refusals(call),
+            _volume_refusals(call) if strict and misses else (), _tensor_refusals(call),
         )  # fmt: skip
     for text in refusals:
         raise DeviceError(text)
 
 
 def require_volume(call: PoolArguments, plan: Plan) -> None:
-    """Raises ArgumentError for other channels than the tensor's, which the real library reads if it has a program."""
+    """Raises ArgumentError for other images than the tensor's, which the real library reads if it has a program."""
     refused = any(isinstance(step, Operation) and step.refused for step in plan.steps)
     if not refused and (text := next(_volume_refusals(call), None)) is not None:
         raise ArgumentError(f"{call.function}: {text}")
@@ -363,6 +365,8 @@ def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix
         if call.place is not None:
             move = partial(placed, builder, tensor, call.place, f"{tensor.name}.placed")
             results[role] = builder.attempt(move, tensor)
+            if builder.refused:  # no step follows
+                return results
             builder.free_own(tensor, keep=[results[role]])
     builder.free(sticks)
     builder.free_own(sharded)
@@ -376,6 +380,13 @@ def _halo(
 
     Each image has H rows of as many sticks.
     """
+    shards, frame = sharded.spec.shards, halo.frame
+    claimed = frame.batch * frame.rows.input_length * frame.columns.input_length
+    if sharded.spec.layout is Layout.ROW_MAJOR and shards.shape[0] * shards.num_cores() < claimed:
+        raise NotSimulatedError(
+            f"input_tensor: its shards hold fewer rows than the {claimed} that batch_size, input_h and input_w say it "
+            "has; the real library reads beyond its lists of cores"
+        )
     plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor=name)
     sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
     share = div_up(sticks.shape[-2], batch)

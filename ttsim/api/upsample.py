@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
@@ -11,6 +11,8 @@ from ops.planners.upsample import plan_upsample, require_whole_numbers
 from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, required_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
+
+IMAGE_AXES: Final = 4
 
 
 @operation
@@ -50,10 +52,15 @@ def upsample(
         >>> ttnn.upsample(slope, (1, 2), mode="bilinear").to_numpy()[0, 0, :, 0].tolist()
         [0.0, 8.0, 24.0, 32.0]
     """
+    rank = len(input_tensor.shape)
+    if rank < IMAGE_AXES:
+        raise DeviceError(
+            f"ShapeBase[] index out of range. {rank} not in [-4, {rank})\nupsample: give [N, H, W, C], not {rank} axes"
+        )
     if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
         raise DeviceError(f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; it is one of these")
-    if len(input_tensor.shape) != 4:
-        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {len(input_tensor.shape)}")
+    if rank > IMAGE_AXES:
+        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {rank}")
     lost = "upsample expects an allocated device tensor as input"
     device = required_device("upsample", input_tensor, lost=lost)
     factors = _factors(scale_factor)

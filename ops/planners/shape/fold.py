@@ -31,12 +31,19 @@ def plan_fold(
     collapsed: bool = False,
 ) -> Plan:
     """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C]."""
-    if len(source.shape) != RANK:
-        raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {len(source.shape)}")
+    rank = len(source.shape)
     if min(window) < 1:
         raise DeviceError(
             f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
         )
+    if rank < RANK:
+        axis = 2 if rank == 1 and source.layout is Layout.TILE else rank  # tiles have two sides in any case
+        line = f"ShapeBase[] index out of range. {axis} not in [-4, {rank})"
+        if any(map(any, padding)):
+            line = "ttnn.pad: padding len can't be larger than input tensor rank"
+        raise DeviceError(f"{line}\nfold: give [N, H, W, C], not {rank} axes")
+    if rank > RANK:
+        raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {rank}")
     # the halo of HEIGHT shards does not write its zeros; Fold does
     halo = (*padding[0], *padding[1]) if fold.in_high_shards(source) else (0, 0, 0, 0)
 

@@ -24,6 +24,7 @@ def test_windows(image, outputs, window):
     [
         ((8, 8), (5, 4), "Adaptive pooling configuration not supported. Height kernel pattern [2,3,2,3,2] - middle"),
         ((14, 28), (7, 8), "Adaptive pooling configuration not supported. Calculated pooling parameters (kernel=[2,4]"),
+        ((1, 6), (5, 3), "Adaptive pooling configuration not supported. Calculated pooling parameters (kernel=[1,2], "),
         ((8, 8), (0, 4), "output_size: the height of the result must be above 0"),
     ],
 )

@@ -1,5 +1,7 @@
 """fold by transpositions; plans from ttnn 0.81.1."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -53,3 +55,18 @@ def test_images_that_are_not_simulated(place, shape, error):
         with pytest.raises(ttsim.NotSimulatedError) as refused:
             ttsim.fold(tensor, 2, 2, True)
         assert f"NotSimulatedError: {refused.value}".startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("sides", "window", "padding", "line"),
+    [
+        ((8, 32), (2, 2), None, "ShapeBase[] index out of range. 2 not in [-4, 2)"),
+        ((8, 8, 32), (2, 2), [1, 1], "ttnn.pad: padding len can't be larger than input tensor rank"),
+        ((8, 8, 32), (0, 2), None, "Fold: stride_h (0) and stride_w (2) must be > 0."),
+    ],
+)
+def test_images_of_fewer_axes(sides, window, padding, line):
+    with ttsim.open_device(values="off") as device:
+        image = ttsim.ones(sides, device=device)
+        with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
+            ttsim.fold(image, *window, padding=padding or (0, 0))

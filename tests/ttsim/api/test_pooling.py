@@ -216,3 +216,27 @@ def test_block_floats_are_pooled_from_rows_that_fill_all_shards(device, data_typ
     assert names[0].startswith(first)
     largest = image.reshape(2, 2, 2, 2, 40).max((1, 3)).reshape(1, 1, 4, 40)
     assert np.array_equal(result.to_numpy(), largest)
+
+
+@pytest.mark.parametrize("layout", [ttnn.TILE_LAYOUT, ttnn.ROW_MAJOR_LAYOUT])
+def test_images_of_another_volume_are_planned_where_no_numbers_are_asked(layout):
+    """The library reads what the sizes say, whatever the tensor holds."""
+    with ttnn.open_device(values="off", strict=False, l1_small_size=32768) as device:
+        x = ttnn.ones((1, 1, 192, 32), ttnn.bfloat16, layout=layout, device=device)
+        assert ttnn.avg_pool2d(x, 3, 8, 4, 32, (2, 2), (2, 2), (0, 0)).shape == [1, 1, 24, 32]
+    with ttnn.open_device(strict=False, l1_small_size=32768) as device:
+        x = ttnn.ones((1, 1, 192, 32), ttnn.bfloat16, layout=layout, device=device)
+        with pytest.raises(ttnn.DeviceError, match=r"^Input tensor shape"):
+            ttnn.avg_pool2d(x, 3, 8, 4, 32, (2, 2), (2, 2), (0, 0))
+
+
+def test_a_pool_whose_copy_of_the_output_is_refused_has_no_result():
+    with ttnn.open_device(values="off", l1_small_size=32768) as device:
+        x = ttnn.ones((1, 1, 336, 128), ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device)
+        cores = [
+            ttnn.CoreRange(ttnn.CoreCoord(0, row), ttnn.CoreCoord(column, row)) for column, row in ((7, 0), (1, 1))
+        ]
+        shards = ttnn.ShardSpec(ttnn.CoreRangeSet(cores), [32, 128], ttnn.ShardOrientation.ROW_MAJOR)
+        place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.DRAM, shards)
+        with pytest.raises(ttnn.DeviceError, match=r"^Invalid DRAM shard grid: shard core \(0, 1\) is not on row 0"):
+            ttnn.avg_pool2d(x, 2, 21, 8, 128, (3, 3), (1, 1), (0, 1, 0, 0), memory_config=place)

