@@ -42,6 +42,8 @@ class Conv3dArguments:
     grid: tuple[int, int] | None = None  # Columns and rows of cores; None for all
     fidelity_phases: int = 2
     fp32_dest: bool = False
+    masked: bool = False  # Whether rows or columns of the volumes count as zeros
+    output_pad: tuple[int, int] = (0, 0)  # Rows and columns of the result on both sides that are not written
 
     @property
     def block(self) -> int:
@@ -191,13 +193,17 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
     in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
     op = _tilizing(_aligning(op, spec) if in_dram else op, spec)
     _check_room(op, spec)
-    shape = (call.volumes.shape[0], *call.out_sides, call.out_channels)
+    deep, *sides = call.out_sides
+    framed = (side + 2 * pad for side, pad in zip(sides, call.output_pad, strict=True))
+    shape = (call.volumes.shape[0], deep, *framed, call.out_channels)
     padded = (*shape[:-1], call.padded_channels)
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     result = TensorSpec(shape, call.data_format, Layout.ROW_MAJOR, place, padded)
     buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram))
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        if call.masked or any(call.output_pad):
+            builder.leave_out_values("conv3d: ttsim does not calculate numbers of masked volumes or framed results")
         return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
 
     return plan_of({"input": call.volumes, "weight": call.weights, "bias": call.bias}, spec, write)

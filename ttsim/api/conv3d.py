@@ -103,11 +103,11 @@ def conv3d(
         memory_config: Memory of the output; None for DRAM.
         compute_kernel_config: None for HiFi2 and a 16-bit Dst.
         halo_buffer: Not simulated.
-        logical_h_mask: Not simulated.
-        logical_w_mask: Not simulated.
+        logical_h_mask: Rows of the volumes that count, 0 for all; planned, but without numbers.
+        logical_w_mask: Columns that count, in the same way.
         pad_offset_tensor: Not simulated.
-        output_pad_h: Not simulated.
-        output_pad_w: Not simulated.
+        output_pad_h: Rows around the result on both sides that are not written; planned, but without numbers.
+        output_pad_w: Columns, in the same way.
         weight_lo_tensor: Not simulated.
 
     Returns:
@@ -125,9 +125,6 @@ def conv3d(
     splits = config is not None and config.enable_fp32_operand_split
     require_left_out("conv3d", halo_buffer=halo_buffer, pad_offset_tensor=pad_offset_tensor)
     require_left_out("conv3d", weight_lo_tensor=weight_lo_tensor, enable_fp32_operand_split=splits)
-    for name, value in (("logical_h_mask", logical_h_mask), ("logical_w_mask", logical_w_mask)):
-        require_left_out("conv3d", **{name: value or None})
-    require_left_out("conv3d", output_pad_h=output_pad_h or None, output_pad_w=output_pad_w or None)
     if not isinstance(padding_mode, str):
         raise ArgumentTypeError(f"conv3d: padding_mode must be a text, not {shown(padding_mode)}")
     if 0 in stride:
@@ -151,6 +148,8 @@ def conv3d(
         groups=groups,
         data_format=dtype.format,
         place=memory_config,
+        masked=bool(logical_h_mask or logical_w_mask),
+        output_pad=(output_pad_h, output_pad_w),
         **blocks,
         **_compute(compute_kernel_config),
     )

@@ -16,7 +16,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
-from ops.planners.conv.checks import ROWS_OF_BLOCKS, rows_refusal
+from ops.planners.conv.checks import IMAGE_AXES, ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
     micro_op,
@@ -218,12 +218,22 @@ def _conv_refusals(
     yield conv2d.width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows)
     if options.activation_reuse:
         yield conv2d.reuse_refusal(config, problem.frame, split_reader=layout.split_reader)
+    yield from (_bias_refusal(tensor.spec) for tensor in bias)
     prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
     yield size_refusal(layout, problem.out_channels, prepared)
     yield partitioned.refused
     activation = partitioned.call.conv_config.activation
     if activation is not None and (layout.scheme is WIDTH or not too_many_indices):  # WIDTH asks for its code first
         yield fused_by_conv_refusal(activation)
+
+
+def _bias_refusal(spec: TensorSpec) -> str | None:
+    """Why the program does not take a bias of this shape, whose last axis is looked at after the first."""
+    rank = len(spec.shape)
+    ours = f"bias_tensor: give [1, 1, 1, out_channels], not {list(spec.shape)}; or pass it on the host"
+    if spec.shape[:1] != (1,):
+        return f"Bias should have batch == 1\n{ours}"
+    return None if rank == IMAGE_AXES else f"ShapeBase[] index out of range. 3 not in [-4, {rank})\n{ours}"
 
 
 def _conv(

@@ -37,6 +37,15 @@ def test_what_is_refused(device, changes, error):
     assert str(raised.value).startswith(error)
 
 
+def test_masks_and_frames_are_planned_without_numbers(device):
+    framed = {"logical_h_mask": 2, "output_pad_h": 1, "output_pad_w": 2}
+    with ttnn.open_device(values="off") as off:
+        _, result = convolved(off, **framed)
+        assert result.shape == [1, 2, 5, 8, 32]
+    with pytest.raises(ttnn.TTSimError, match=r"^conv3d: ttsim does not calculate numbers of masked volumes or framed"):
+        convolved(device, **framed)
+
+
 def test_prepared_weights_are_in_the_order_of_the_program(device):
     """Channels 0 to 31 of both taps, then channels 32 to 63, of which the last 16 are zeros."""
     weights = np.arange(1 * 48 * 2, dtype=np.float32).reshape(1, 48, 1, 1, 2) + 1

@@ -87,6 +87,7 @@ LARGER = "MeshBuffer must be large enough to hold the tensor."
 NOT_ROWS = "Host conv weights layout should be in row_major layout"
 NO_TRANSPOSED_TYPE = "Unsupported data type for transform_weights_for_conv_transpose2d"
 PREPARED = {"weight": tensor(1, 1, 288, 64, layout=TILES)}
+PREPARED_FOR_32 = {"weight": tensor(1, 1, 288, 32, layout=TILES), "weights_format": None}
 GRID = {"override_sharding_config": True}
 OUTPUT = {"override_output_sharding_config": True}
 LARGE_BLOCK = "Conv2d output block size 5 exceeds the per-core output size 1"
@@ -482,6 +483,8 @@ LATE = [
     # Weights are laid out by their own shape.
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(32, 40, 2, 2)),
      f"{CONV}num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
+    (call(bias=tensor(32), **PREPARED_FOR_32), f"{CONV}Bias should have batch == 1"),
+    (call(bias=tensor(1, 32), **PREPARED_FOR_32), f"{CONV}ShapeBase[] index out of range. 3 not in [-4, 2)"),
     (call(weight=tensor(32, 32, 3, 3), output_layout=ROWS), f"{CONV}Weights should be in TILE layout."),
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(65, 32, 2, 2)), "Block height 64 must be >= inner dimension 192"),
     (small(64, HEIGHT, (0, 0, 3, 1), **weights(64, 20, 2, 2)),
