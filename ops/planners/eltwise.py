@@ -204,6 +204,8 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         builder.leave_out_values(
             f"{op.operation}: numbers of activations of integers but relu are not simulated; typecast the tensors"
         )
+    if op.scalar is not None and op.left_format == UINT8:
+        builder.leave_out_values(f"{op.operation}: a number beside a tensor of uint8 is not simulated; typecast it")
     shape = left.spec.shape if other is None else joined(left.spec.shape, other.shape)
     if call.target is not None:
         result, ones = builder.tensor("target"), (1,) * abs(len(call.target.shape) - len(shape))

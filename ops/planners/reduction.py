@@ -33,6 +33,7 @@ from ops.programs.reduction.reduce import INTEGERS, Reduce, Reduction, tile_side
 FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B, INT32, UINT32)
 ROW_FORMATS: Final = (BFLOAT16, FLOAT32)  # of rows that are reduced without being tiles
 ADDED_FORMATS: Final = (BFLOAT16, BFLOAT8_B)  # of images that are added
+OPPOSITE: Final = {Reduction.MAX: Reduction.MIN, Reduction.MIN: Reduction.MAX}
 PADDING: Final = {Reduction.SUM: 0.0, Reduction.MAX: -inf, Reduction.MIN: inf}
 LEAST_SPLIT_TILES: Final = {Layout.TILE: 20, Layout.ROW_MAJOR: 16}  # of a column that several cores share
 
@@ -46,7 +47,7 @@ class ReduceArguments:
     axes: tuple[int, ...]  # Sorted, from the first; of a tensor without axes none
     keeps: bool = False  # Reduced axes stay with length 1
     mean: bool = False  # The sum is divided by the number of elements
-    scalar: float = 1.0
+    scalar: float = 1.0  # Every result is multiplied by it
     place: MemoryConfig | None = None
     layout: Layout | None = None  # Of the result; None for what the programs give
     fidelity_phases: int = 4
@@ -54,6 +55,11 @@ class ReduceArguments:
     dst_full_sync: bool = False
     fast: bool = False  # float32 passes the matrix unit
     cores: CoreRangeSet | None = None  # That may be used; None for all
+
+    @property
+    def searched(self) -> Reduction:
+        """What the programs compute of elements that they multiply first: of a negative scalar the opposite extreme."""
+        return OPPOSITE.get(self.reduction, self.reduction) if self.scalar < 0 else self.reduction
 
     @property
     def chunk(self) -> int:
@@ -286,14 +292,15 @@ class _Reducer:
         """One program, or two where rows and columns are reduced in turn; rows become tiles unless they are read."""
         call, read = self.call, source
         if source.spec.layout is Layout.ROW_MAJOR and not self._reads_rows(source.spec, axes):
-            negates = call.reduction is Reduction.MIN and not self._by_vector_unit(source.spec.data_format)
+            negates = call.searched is Reduction.MIN and not self._by_vector_unit(source.spec.data_format)
             read = self._tiles(source, self.place if negates else source.spec.memory_config)
         single = prod(source.spec.padded_shape) // TILE**2 <= 1 and not self._by_vector_unit(read.spec.data_format)
         if len(axes) == 2 and not single:
             promotes = call.reduction is Reduction.SUM and not call.mean and call.fp32_dest
             between_format = FLOAT32 if promotes and data_format == BFLOAT16 else data_format
-            between = self._run(read, (-1,), 1.0, between_format)
-            result = self._run(between, (-2,), scalar, data_format)
+            factors = (1.0, scalar) if call.searched is call.reduction else (scalar, 1.0)
+            between = self._run(read, (-1,), factors[0], between_format)
+            result = self._run(between, (-2,), factors[1], data_format)
             self.builder.free_own(between)
         else:
             split = self._split(read, scalar, data_format) if axes == (-2,) else None
@@ -304,8 +311,8 @@ class _Reducer:
 
     def _by_vector_unit(self, data_format: DataFormat) -> bool:
         accurate = data_format == FLOAT32 and self.call.fp32_dest and not self.call.fast
-        least = data_format == BFLOAT16 and self.call.reduction is Reduction.MIN
-        negated = data_format == UINT32 and self.call.reduction is Reduction.MIN
+        least = data_format == BFLOAT16 and self.call.searched is Reduction.MIN
+        negated = data_format == UINT32 and self.call.searched is Reduction.MIN
         return accurate or least or (not data_format.is_float and not negated)
 
     def _reads_rows(self, spec: TensorSpec, axes: tuple[int, ...]) -> bool:
@@ -332,7 +339,7 @@ class _Reducer:
         images, high, wide = tile_sides(spec)
         cores = grid.cores if call.cores is None else call.cores.num_cores()
         slices = min(high, cores // (images * wide))
-        negated = call.reduction is Reduction.MIN and not self._by_vector_unit(spec.data_format)
+        negated = call.searched is Reduction.MIN and not self._by_vector_unit(spec.data_format)
         sharded = spec.memory_config.is_sharded() or self.place.is_sharded()
         if slices < 2 or high < LEAST_SPLIT_TILES[spec.layout] or negated or sharded or not spec.data_format.is_float:
             return None
@@ -357,7 +364,7 @@ class _Reducer:
     ) -> PlanTensor:
         """One program, between programs that negate where it has no room to do so."""
         call, spec, builder = self.call, source.spec, self.builder
-        reduction = reduction or call.reduction
+        reduction = reduction or call.searched
         if spec.data_format not in FORMATS:
             raise DeviceError(
                 "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "

@@ -133,7 +133,7 @@ def combined(
         "left_activations": left_activations, "right_activations": right_activations, "fast": fast, "numbers": numbers,
         "cores": cores,
     }  # fmt: skip
-    if new := _conversions(operation, tensors, right):
+    if new := _conversions(name, operation, tensors, right):
         with device.function(f"ttnn.{name}"):
             others = {role: typecast(tensors[role], dtype) for role, dtype in new.items()}
             pair = others.get("input", left), others.get("input_b", right)
@@ -142,6 +142,8 @@ def combined(
             while others:
                 others.popitem()  # the library releases what it converted, the last first
             return result
+    if scalar_first:
+        left_activations, right_activations = right_activations, left_activations
     specs = {role: tensor.spec for role, tensor in tensors.items()}
     first, second, written = specs["input"], specs.get("input_b"), specs.get("target")
     own = FLOAT32 if operation == "div" and not first.data_format.is_float else first.data_format
@@ -198,10 +200,12 @@ def allowed(name: str, cores: object) -> CoreRangeSet | None:
     return cores
 
 
-def _conversions(operation: str, tensors: Mapping[str, Tensor], other: object) -> dict[str, DataType]:
+def _conversions(name: str, operation: str, tensors: Mapping[str, Tensor], other: object) -> dict[str, DataType]:
     """Data types to which the library itself converts tensors of integers first."""
     given = {role: tensor.dtype for role, tensor in tensors.items() if role != "target"}
     if operation in COMPARISONS:
+        if name in IN_PLACE_COMPARISONS:
+            return {}
         return {role: DataType.UINT16 for role, dtype in given.items() if dtype is DataType.UINT8}
     if operation not in CONVERTING:
         return {}
@@ -213,6 +217,7 @@ def _conversions(operation: str, tensors: Mapping[str, Tensor], other: object) -
 
 
 COMPARISONS: Final = frozenset(("eq", "ne", "gt", "ge", "lt", "le"))
+IN_PLACE_COMPARISONS: Final = frozenset(f"{name}_" for name in COMPARISONS)  # which take integers as they are
 CONVERTING: Final = frozenset(("multiply", "div"))  # bring integers to the format of floats
 NUMBERS_FIRST: Final = frozenset(("add", "subtract", "multiply", "div"))
 

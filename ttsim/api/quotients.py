@@ -8,12 +8,13 @@ from typing import Any, Final
 from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import INT32, UINT8
+from ops.planners.eltwise import require_wanted
 from ops.planners.powers import plan_integer_power
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign
 from ttsim.api.creation import full_like
-from ttsim.api.device_calls import converted, require_left_out
+from ttsim.api.device_calls import converted, format_of, require_left_out
 from ttsim.api.eltwise import allowed, combined, require_legacy, wrong
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
@@ -306,15 +307,24 @@ def bias_gelu(
     """One operation, with a number two."""
     require_left_out("bias_gelu", sub_device_id=sub_device_id)
     cores = allowed("bias_gelu", sub_core_grids)
-    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
-    settings = {"dtype": dtype, "activations": activations, "left_activations": input_tensor_a_activations}
-    settings |= {"right_activations": input_tensor_b_activations, "cores": cores}
+    placed: dict[str, Any] = {"memory_config": memory_config, "output_tensor": output_tensor}
     if isinstance(input_tensor_b, Tensor):
-        return combined("bias_gelu", "bias_gelu", (input_tensor_a, input_tensor_b), **placed, **settings)  # type: ignore[arg-type]
+        settings: dict[str, Any] = {"dtype": dtype, "activations": activations, "cores": cores}
+        settings |= {"left_activations": input_tensor_a_activations, "right_activations": input_tensor_b_activations}
+        return combined("bias_gelu", "bias_gelu", (input_tensor_a, input_tensor_b), **placed, **settings)
     if not isinstance(input_tensor_b, Real):
         raise wrong("bias_gelu", f"input_tensor_b must be a Tensor or a number, not {shown(input_tensor_b)}")
-    total = combined("add", "add", (input_tensor_a, input_tensor_b), memory_config=memory_config, **settings)  # type: ignore[arg-type]
-    return applied("gelu", ("gelu", ()), total, memory_config, output_tensor, cores)
+    require_wanted(None if output_tensor is None else output_tensor.spec, format_of(dtype))
+    tensor, after = input_tensor_a, dtype not in (None, DataType.FLOAT32, input_tensor_a.dtype)
+    if dtype is DataType.FLOAT32 and tensor.dtype is not dtype:
+        tensor = typecast(tensor, dtype, memory_config=memory_config)
+    placed["output_tensor"] = None if after else output_tensor
+    total = combined("add", "add", (tensor, input_tensor_b), **placed, cores=cores)  # the library drops activations
+    result = applied("gelu", ("gelu", ()), total, *placed.values(), cores)
+    if not after:
+        return result
+    del total
+    return typecast(result, dtype, memory_config=memory_config, output_tensor=output_tensor)  # type: ignore[arg-type]
 
 
 @public(
@@ -348,4 +358,5 @@ def multigammaln(input_tensor: Tensor, *, memory_config: MemoryConfig | None = N
         shifted = combined("multigammaln", "subtract", (input_tensor, shift), memory_config=memory_config)
         term = applied("multigammaln", ("lgamma", ()), shifted, memory_config)
         result = combined("multigammaln", "add", (result, term), memory_config=memory_config)
+        del term, shifted
     return combined("multigammaln", "add", (result, 3 * log(pi)), memory_config=memory_config)

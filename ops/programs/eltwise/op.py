@@ -13,7 +13,7 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat, quantize, whole_groups
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT8, Array, DataFormat, quantize, whole_groups
 from device.numbers.vector_unit import VectorUnitMode, cut_to_bfloat16, rounded_to_even_bfloat16
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import ComputeSpec
@@ -252,8 +252,8 @@ class Binary(OnSomeCores):
 
     @property
     def scalar_format(self) -> DataFormat:
-        """What a number is packed as: the tensor's own format, unless that is a block float."""
-        return BFLOAT16 if self.left_format.is_block else self.left_format
+        """What a number is packed as: the tensor's own format, unless that is a block float or of 8 bits."""
+        return BFLOAT16 if self.left_format.is_block or self.left_format == UINT8 else self.left_format
 
     @property
     def second_format(self) -> DataFormat:

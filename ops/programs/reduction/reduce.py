@@ -45,7 +45,7 @@ class Reduce(DataMovement):
     reduction: Reduction
     shape: tuple[int, ...]  # Of the tensor, which may be a view of the numbers of another shape
     axes: tuple[int, ...]  # (-1,), (-2,) or (-2, -1)
-    scalar: float  # Every result is multiplied by it
+    scalar: float  # Elements are multiplied by it before they are summed or compared
     source_format: DataFormat
     data_format: DataFormat
     fidelity_phases: int
@@ -129,8 +129,13 @@ class Reduce(DataMovement):
         if not self.by_vector_unit:
             numbers = arithmetic.unpack(numbers, self.source_format, fp32_dest=self.fp32_dest)
         numbers = without_nan(np.ascontiguousarray(numbers).view(np.uint32)).view(np.float32)
-        extreme = numbers.max(axis=-1) if self.reduction is Reduction.MAX else numbers.min(axis=-1)
+        extreme = numbers.max(axis=-1) if self._takes_largest else numbers.min(axis=-1)
         return np.asarray(extreme if self.scalar == 1.0 else extreme * np.float32(self.scalar), np.float32)
+
+    @property
+    def _takes_largest(self) -> bool:
+        """Whether the extreme of the products with the scalar is that of the largest element."""
+        return (self.reduction is Reduction.MAX) == (self.scalar >= 0)
 
     def _of_integers(self, values: Array) -> Array:
         """Sums modulo 2**32; a scalar multiplies in float32, and the product is cut."""
@@ -139,7 +144,7 @@ class Reduce(DataMovement):
             if self.reduction is Reduction.SUM:
                 total = parts.astype(np.int64).sum(axis=-1).astype(self.data_format.storage)
             else:
-                total = parts.max(axis=-1) if self.reduction is Reduction.MAX else parts.min(axis=-1)
+                total = parts.max(axis=-1) if self._takes_largest else parts.min(axis=-1)
             if self.scalar != 1.0:
                 total = np.trunc(total.astype(np.float32) * np.float32(self.scalar)).astype(np.int64)
         return np.asarray(total).astype(self.data_format.storage).reshape(self._shape(values.shape))

@@ -83,6 +83,10 @@ def operations(plan):
             {"name": "min", "dims": (-2,), "shape": (2, 1, 320, 64), "data_format": UINT32, "keeps": True},
             [("Reduce", 16384, 2048, 16384, 40960, 40960)],
         ),
+        (  # the smallest of the products is the product of the largest
+            {"name": "max", "dims": (-1,), "data_format": BFLOAT8_B, "keeps": True, "scalar": -1.5},
+            [("Reduce", 2176, 2048, 2176, 1088, 1088)],
+        ),
         (
             {"name": "mean", "shape": (224, 1), "layout": Layout.ROW_MAJOR},
             [("TilizeWithValPadding", 2048, 2048), ("Reduce", 16384, 2048, 4096)],

@@ -196,3 +196,47 @@ def test_a_number_with_functions_is_a_second_operand(device):
     x = ttsim.Tensor(np.array([[5, 3]]), ttsim.int32, device, ttsim.TILE_LAYOUT)
     assert operations(lambda: ttsim.remainder(x, 3, activations=["relu"])) == ["BinaryNg"]
     assert ttsim.remainder(x, 3, activations=["relu"]).to_list() == [[2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted", "steps"),
+    [
+        (ttsim.bfloat16, None, ["BinaryNg", "Unary"]),
+        (ttsim.bfloat16, ttsim.bfloat16, ["BinaryNg", "Unary"]),
+        (ttsim.bfloat16, ttsim.float32, ["Typecast", "BinaryNg", "Unary"]),
+        (ttsim.int32, ttsim.float32, ["Typecast", "BinaryNg", "Unary"]),
+        (ttsim.bfloat16, ttsim.bfloat8_b, ["BinaryNg", "Unary", "Typecast"]),
+    ],
+    ids=str,
+)
+def test_the_gelu_of_a_sum_with_a_number_is_cast_first_to_float32_and_last_to_all_other_formats(
+    device, dtype, wanted, steps
+):
+    x = ttsim.ones((32, 32), dtype, ttsim.TILE_LAYOUT, device)
+    assert operations(lambda: ttsim.bias_gelu(x, 1, dtype=wanted, activations=["neg"])) == steps
+    result = ttsim.bias_gelu(x, 1, dtype=wanted, activations=["neg"])  # the library drops activations
+    assert result.dtype is (wanted or dtype)
+    assert result.to_numpy()[0, 0] == pytest.approx(1.9545, rel=0.01)
+
+
+def test_functions_of_operands_stay_with_them_where_the_number_comes_first(device):
+    x = on(device, np.array([[3.0]]))
+    assert ttsim.subtract(2.0, x, input_tensor_b_activations=["square"]).to_list() == [[-7.0]]
+    assert ttsim.subtract(2.0, x, input_tensor_a_activations=["square"]).to_list() == [[1.0]]
+
+
+def test_integers_of_8_bits_are_compared_in_place_as_they_are(device):
+    x, y = (ttsim.Tensor(np.array([[3, 7]]), ttsim.uint8, device, ttsim.TILE_LAYOUT) for _ in range(2))
+    assert operations(lambda: ttsim.eq(x, y)) == ["Typecast", "Typecast", "BinaryNg"]
+    assert operations(lambda: ttsim.eq_(x, y)) == ["BinaryNg"]
+    assert x.to_list() == [[1, 1]]
+    with pytest.raises(ttsim.NotSimulatedError, match="a number beside a tensor of uint8 is not simulated"):
+        ttsim.eq_(x, 1)
+
+
+def test_a_logarithm_releases_its_terms_one_by_one(device):
+    """The number of the last sum, a circular buffer of a tile beside shards, lies where a term was."""
+    place = ttsim.create_sharded_memory_config((32, 32), ttsim.CoreGrid(y=1, x=1), ttsim.ShardStrategy.HEIGHT)
+    x = ttsim.ones((32, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
+    usage = ttsim.graph.query_op_constraints(ttsim.multigammaln, device, x).resource_usage
+    assert usage.peak_memory_usage_per_core == usage.l1_buffers_peak_per_core == 4 * 2048

@@ -53,3 +53,15 @@ def test_a_scalar_multiplies_and_a_split_column_has_the_same_sum():
         tensor = ttsim.Tensor(ones, ttsim.bfloat16, device, ttsim.TILE_LAYOUT)
         assert ttsim.sum(tensor, -2, scalar=0.5).to_numpy().tolist() == [[[500.0] * 32]]
         assert ttsim.max(tensor, -2, scalar=0.5).to_numpy().tolist() == [[[0.5] * 32]]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "bfloat8_b", "int32"])
+def test_a_negative_scalar_multiplies_the_extreme_of_the_elements(dtype):
+    """The programs multiply first, and look for the opposite extreme."""
+    with ttsim.open_device(values="fast") as device:
+        tensor = ttsim.Tensor(numbers(dtype), ttsim.DataType[dtype.upper()], device, ttsim.TILE_LAYOUT)
+        for name, dim in ((name, dim) for name in ("max", "min") for dim in DIMS):
+            axis = tuple(dim) if isinstance(dim, list) else dim
+            wanted = -2 * getattr(np, name)(tensor.to_numpy().astype(np.float64), axis=axis)
+            found = getattr(ttsim, name)(tensor, dim, scalar=-2.0).to_numpy()
+            assert (np.abs(found - wanted) <= 2 * TOLERANCE[dtype] * 16).all(), (name, dim)
