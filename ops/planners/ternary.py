@@ -99,6 +99,11 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
             f"Computed shape: Shape({list(shape)}), Shape in preallocated output tensor: "
             f"Shape({list(call.target.shape)})\noutput_tensor: give one of that shape"
         )
+    if call.target is not None and call.target.layout is not Layout.TILE and not first.memory_config.is_sharded():
+        raise DeviceError(
+            "Ternary operation requires output tensor to be in Tile layout when working with non-sharded tensor.\n"
+            "output_tensor: give one in TILE_LAYOUT"
+        )
     layout = first.layout if place.is_sharded() else Layout.TILE
     made = TensorSpec(shape, call.op.data_format, layout, place)
 
@@ -129,14 +134,18 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
 def _buffers(
     call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each."""
+    """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each.
+
+    Tiles of interleaved operands pass through as many buffers beside the view of the result.
+    """
     in_place = all_lie_alike([*call.tensors, result.spec])
     ends = [*zip(ROLES, read, strict=False), ("result", result)]
     if in_place:
         require_shards_within(call.op.cores, result.spec, call.op.operation)
-        return tuple(shard_view(role, tensor, spec) for role, tensor in ends)
 
     def tiles(role: str, tensor: PlanTensor) -> CircularBuffer:
+        if in_place and tensor.spec.memory_config.is_sharded():
+            return shard_view(role, tensor, spec)
         return tiles_of(role, BUFFERING, tensor.spec.data_format, spec, cores=call.op.cores)
 
     spread = len(read) == len(ROLES) and repeats([tensor.shape for tensor in call.tensors]) == "row"

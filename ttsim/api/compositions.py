@@ -6,7 +6,7 @@ from math import prod
 from numbers import Integral, Real
 from typing import Final, ParamSpec
 
-from device.errors import DeviceError, NotSimulatedError, shown
+from device.errors import DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
 from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
@@ -14,6 +14,7 @@ from ops.planners.ternary import TernaryArguments, has_kernel, plan_ternary, rep
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
+from ttsim.api.copies import copy
 from ttsim.api.eltwise import LEGACY, allowed, combined, device_of, wrong
 from ttsim.api.shape import reshape, slice as part_of
 from ttsim.api.unary import applied
@@ -163,6 +164,11 @@ def _lacks_kernel(*tensors: Tensor) -> bool:
     return not has_kernel([tensor.spec.shape for tensor in tensors])
 
 
+def _written(result: Tensor, output_tensor: Tensor | None) -> Tensor:
+    """The result of several calls, or the caller's tensor into which the library copies that result."""
+    return result if output_tensor is None else copy(result, output_tensor)
+
+
 ADDCMUL_FORMATS: Final = ("BFLOAT16", "BFLOAT8_B", "FLOAT32", "INT32", "UINT32")
 
 
@@ -195,7 +201,7 @@ def addcmul(
         scaled = combined("multiply", "multiply", (input_b, value), memory_config=memory_config)
         product = combined("multiply", "multiply", (scaled, input_c), memory_config=memory_config)
         del scaled
-        return combined("add", "add", (input_a, product), memory_config=memory_config)
+        return _written(combined("add", "add", (input_a, product), memory_config=memory_config), output_tensor)
     return _three("addcmul", tensors, numbers=(float(value),), memory_config=memory_config, output_tensor=output_tensor)
 
 
@@ -216,17 +222,20 @@ def addcdiv(
     if all(tensor.spec.data_format == INT32 for tensor in tensors):
         raise DeviceError("Addcdiv TTT does not support INT32 inputs.\naddcdiv: typecast the tensors")
     if _block_floats(*tensors) or _lacks_kernel(*tensors):
-        return _addcdiv_composed(tensors, float(value), memory_config)
+        return _addcdiv_composed(tensors, float(value), memory_config, output_tensor)
     return _three("addcdiv", tensors, numbers=(float(value),), memory_config=memory_config, output_tensor=output_tensor)
 
 
-def _addcdiv_composed(tensors: tuple[Tensor, Tensor, Tensor], value: float, place: MemoryConfig | None) -> Tensor:
+def _addcdiv_composed(
+    tensors: tuple[Tensor, Tensor, Tensor], value: float, place: MemoryConfig | None, output_tensor: Tensor | None
+) -> Tensor:
     """Several calls; a division by zero gives an infinity of the sign of the second tensor."""
     first, second, third = tensors
     scaled = combined("multiply", "multiply", (second, value), memory_config=place)
     quotient = combined("div", "div", (scaled, third), memory_config=place)
     result = combined("add", "add", (first, quotient), memory_config=place)
     if result.spec.data_format == FLOAT32:
+        result = _written(result, output_tensor)
         del quotient, scaled
         return result
     sign = applied("sign", ("sign", ()), second, place)
@@ -234,7 +243,9 @@ def _addcdiv_composed(tensors: tuple[Tensor, Tensor, Tensor], value: float, plac
     infinite = combined("multiply", "multiply", (one_or_sign, value * float("inf")), memory_config=place)
     zero = applied("eqz", ("eqz", ()), third, place)
     whole = where(zero, infinite, result, memory_config=place)
-    del result, zero, infinite, one_or_sign, sign, quotient, scaled  # in the library's order
+    del result, zero
+    whole = _written(whole, output_tensor)
+    del infinite, one_or_sign, sign, quotient, scaled  # in the library's order
     return whole
 
 
@@ -268,6 +279,13 @@ def mac(
     whole = any(not tensor.spec.data_format.is_float for tensor in tensors)
     composed = _block_floats(*tensors) and repeated
     if whole or composed or (len(tensors) == len(operands) and _lacks_kernel(*tensors)):
+        if output_tensor is not None:
+            raise DeviceError(
+                "ttnn::mac: output_tensor is not supported when the operation falls back to the composite path "
+                "(unsupported broadcast shape, block-float subtile broadcast, or integer input dtype). Remove "
+                "output_tensor or use shapes/dtypes that are supported by the native LLK path.\n"
+                "mac: two operations multiply and add these tensors into a new one; leave output_tensor out"
+            )
         if sub_core_grids is not None:
             raise DeviceError(
                 "ttnn::mac: sub_core_grids is not supported when the operation falls back to the composite path. "
@@ -282,6 +300,9 @@ def mac(
         return applied("mac", ("mac_tss", numbers), input_tensor_a, memory_config)
     placed = {"memory_config": memory_config, "output_tensor": output_tensor, "cores": sub_core_grids}
     return _three("mac", operands, **placed)  # type: ignore[arg-type]
+
+
+OTHER_WIDTH: Final = {DataType.BFLOAT16: DataType.FLOAT32, DataType.FLOAT32: DataType.BFLOAT16}
 
 
 @public("input + weight * (end - input).", "lerp(x, y, 0.5)", "[[1.5, 2.0]]")
@@ -306,13 +327,20 @@ def lerp(
     if whole or composed or (isinstance(weight, Tensor) and _lacks_kernel(*tensors)):
         if end.dtype is not input.dtype:
             raise DeviceError("Expected the same dtype as start (input), for end\nlerp: typecast the tensors")
-        if output_tensor is not None:
-            raise NotSimulatedError("lerp: output_tensor of these formats is not simulated; leave it out")
+        if isinstance(weight, Tensor) and weight.dtype is not input.dtype:
+            raise DeviceError("Expected the same dtype as start (input), for weight\nlerp: typecast the tensors")
+        if output_tensor is not None and output_tensor.dtype not in (input.dtype, OTHER_WIDTH.get(input.dtype)):
+            raise DeviceError(
+                "Output tensor dtype must match input dtype, or be FLOAT32 when inputs are BFLOAT16, or be BFLOAT16 "
+                f"when inputs are FLOAT32. Got input dtype: DataType::{input.dtype.name}, output dtype: "
+                f"DataType::{output_tensor.dtype.name}\nlerp: give an output_tensor of {input.spec.data_format}"
+            )
+        factor = weight if isinstance(weight, Tensor) else float(weight)  # type: ignore[arg-type]
         distance = combined("subtract", "subtract", (end, input), memory_config=memory_config)
-        part = combined("multiply", "multiply", (distance, weight), memory_config=memory_config)
+        part = combined("multiply", "multiply", (distance, factor), memory_config=memory_config)
         if isinstance(weight, Tensor):
             del distance
-        result = combined("add", "add", (input, part), memory_config=memory_config)
+        result = _written(combined("add", "add", (input, part), memory_config=memory_config), output_tensor)
         del part  # in the library's order
         return result
     operands = (input, end, weight)
@@ -328,7 +356,7 @@ def _clamped(
             f"Only one of 'min' or 'max' can be None. Please provide one value\n{name}: give min, max or both"
         )
     if all(isinstance(bound, Tensor) for bound in bounds):
-        return _clamped_by_tensors(tensor, least, most, place or tensor.memory_config())  # type: ignore[arg-type]
+        return _clamped_by_tensors(tensor, least, most, place or tensor.memory_config(), target)  # type: ignore[arg-type]
     for bound in bounds:
         if not isinstance(bound, Real):
             raise wrong(name, f"a bound must be a number, not {shown(bound)}")
@@ -343,15 +371,17 @@ def _clamped(
     return applied(name, ("clamp_tss", (low, high)), tensor, place, target)
 
 
-def _clamped_by_tensors(tensor: Tensor, least: Tensor | None, most: Tensor | None, place: MemoryConfig) -> Tensor:
+def _clamped_by_tensors(
+    tensor: Tensor, least: Tensor | None, most: Tensor | None, place: MemoryConfig, target: Tensor | None
+) -> Tensor:
     """Bounds of their own for all elements; of a lower bound above the upper one the upper one holds."""
     if least is None or most is None:
         name, bound = ("ge", least) if most is None else ("le", most)
         inside = combined(name, name, (tensor, bound), memory_config=place)
-        return where(inside, tensor, bound, memory_config=place)
+        return where(inside, tensor, bound, memory_config=place, output_tensor=target)
     floor = combined("minimum", "minimum", (least, most), memory_config=place)
     below = combined("minimum", "minimum", (tensor, most), memory_config=place)
-    result = combined("maximum", "maximum", (below, floor), memory_config=place)
+    result = combined("maximum", "maximum", (below, floor), memory_config=place, output_tensor=target)
     del below, floor  # in the library's order
     return result
 

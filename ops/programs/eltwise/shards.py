@@ -23,6 +23,7 @@ class Repeated(NamedTuple):
 
 
 NOT_REPEATED = Repeated()
+OPERANDS = 3  # of a program of three operands, each a tensor or a number
 
 
 def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
@@ -85,11 +86,15 @@ def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSp
 
 
 def all_lie_alike(tensors: list[TensorSpec]) -> bool:
-    """Whether a program of three operands, whose result is the last tensor, works on shards where they lie."""
+    """Whether a program of three operands, whose result is the last tensor, works on the result's shards.
+
+    The operands lie in shards of the same cores; three tensors may lie interleaved in L1 as well.
+    """
     *read, result = tensors
     place = read[0].memory_config
     alike = all((tensor.shape, tensor.memory_config) == (read[0].shape, place) for tensor in read)
-    if not alike or not place.is_sharded() or not result.memory_config.is_sharded() or any(map(is_uneven, tensors)):
+    alike = alike and (place.is_sharded() or len(read) == OPERANDS)
+    if not alike or not result.memory_config.is_sharded() or any(map(is_uneven, tensors)):
         return False
     grids = {tensor.memory_config.shard_spec.grid for tensor in tensors if tensor.memory_config.shard_spec is not None}
     return not any(map(in_dram, tensors)) and len(grids) == 1

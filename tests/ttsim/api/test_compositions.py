@@ -163,6 +163,18 @@ def test_integers_are_divided_by_operations_of_their_own(device):
             "Broadcasting rule violation at dimension index -3 (output rank 3), dim a: 1, dim b: 2, dim c: 3",
         ),
         (
+            "mac(x, ttsim.typecast(y, ttsim.int32), x, output_tensor=x, sub_core_grids=ttsim.CoreRangeSet([]))",
+            "ttnn::mac: output_tensor is not supported when the operation falls back to the composite path",
+        ),
+        (
+            "lerp(ttsim.typecast(x, ttsim.int32), ttsim.typecast(y, ttsim.int32), 2)",
+            "Mixed dtype is not supported for binary operation BinaryOpType::ADD, dtype A: DataType::INT32, dtype B: D",
+        ),
+        (
+            "lerp(*3 * [ttsim.typecast(x, ttsim.int32)], output_tensor=x)",
+            "Output tensor dtype must match input dtype, or be FLOAT32 when inputs are BFLOAT16, or be BFLOAT16 when",
+        ),
+        (
             "where(x, ttsim.typecast(y, ttsim.int32), 1.5)",
             "ttnn.where with a DataType::INT32 tensor cannot represent the scalar 1.5:",
         ),
@@ -240,3 +252,28 @@ def test_a_logarithm_releases_its_terms_one_by_one(device):
     x = ttsim.ones((32, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
     usage = ttsim.graph.query_op_constraints(ttsim.multigammaln, device, x).resource_usage
     assert usage.peak_memory_usage_per_core == usage.l1_buffers_peak_per_core == 4 * 2048
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        ("addcmul(x, row, x, output_tensor=target)", X + X * Y[:, :1]),
+        ("addcdiv(x, row, y, output_tensor=target)", X + Y[:, :1] / Y),
+        ("lerp(x, row, y, output_tensor=target)", X + Y * (Y[:, :1] - X)),
+        ("lerp(x, row, 0.5, output_tensor=target)", X + (Y[:, :1] - X) / 2),
+    ],
+)
+def test_block_floats_that_are_repeated_are_copied_into_the_caller_s_tensor(device, call, wanted):
+    x, y, row = (on(device, values, ttsim.bfloat8_b) for values in (X, Y, Y[:, :1]))
+    target = ttsim.zeros_like(x)
+    names = {"x": x, "y": y, "row": row, "target": target}
+    assert operations(lambda: eval(f"ttsim.{call}", {"ttsim": ttsim}, names))[-1] == "Copy"
+    np.testing.assert_allclose(target.to_numpy().astype(float), wanted, rtol=2.0**-5, atol=2.0**-4)
+
+
+def test_a_clamp_by_tensors_writes_into_the_caller_s_tensor(device):
+    x, y, target = on(device, X), on(device, Y), on(device, np.zeros_like(X))
+    assert ttsim.clamp(x, min=y, output_tensor=target) is target
+    assert np.array_equal(target.to_numpy(), np.maximum(X, Y))
+    assert ttsim.clamp(x, min=x, max=y, output_tensor=target) is target
+    assert np.array_equal(target.to_numpy(), np.minimum(X, Y))
