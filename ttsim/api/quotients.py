@@ -320,7 +320,7 @@ def bias_gelu(
         tensor = typecast(tensor, dtype, memory_config=memory_config)
     placed["output_tensor"] = None if after else output_tensor
     total = combined("add", "add", (tensor, input_tensor_b), **placed, cores=cores)  # the library drops activations
-    result = applied("gelu", ("gelu", ()), total, *placed.values(), cores)
+    result = applied("gelu", ("gelu", ()), total, memory_config, placed["output_tensor"], cores)
     if not after:
         return result
     del total
