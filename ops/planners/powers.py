@@ -44,6 +44,10 @@ def plan_integer_power(
                 f"pow_int: output dtype DataType::{target.data_format.name.upper()} must match input dtype {dtype}\n"
                 "output_tensor: give one like the input"
             )
+        if target.layout is not Layout.TILE:
+            raise DeviceError(
+                "pow_int: output must be in TILE layout, got Layout::ROW_MAJOR\noutput_tensor: give one like the input"
+            )
         if target.shape != source.shape:
             shapes = list(target.shape), list(source.shape)
             raise DeviceError(

@@ -42,7 +42,6 @@ class ProductArguments(OneAxisArguments):
 def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:
     """Plan the product of the tensor "input" along an axis; raises DeviceError where the library refuses it."""
     rank = len(source.shape)
-    axes = call.axes(source)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1
     if not alone and source.data_format.is_block and source.data_format != BFLOAT8_B:
@@ -54,6 +53,7 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
         whole = tensor
         if source.layout is Layout.TILE:
             whole = fill_padding(builder, tensor, 1.0, "filled", seen=False)
+        axes = call.axes(source)  # the library looks at the axis of padded numbers
         if not rank:
             result = cloned(builder, whole, place, "output")
             builder.free_own(whole, keep=[result, tensor])

@@ -1,7 +1,7 @@
 """ttnn's functions that create tensors, and those that return a property of a tensor or a data type."""
 
 from collections.abc import Sequence
-from math import inf
+from math import isfinite
 from numbers import Real
 from typing import Final, TypeAlias
 
@@ -255,10 +255,16 @@ def arange(
     require_type_or_none("arange", int, end=end)
     if max(map(abs, (start, step, end or 0))) > MOST_ELEMENTS:
         raise ArgumentError(f"arange: start, end and step must be at most {MOST_ELEMENTS:,}")
-    if not step:
-        raise ArgumentError("arange: step must not be 0")
     if isinstance(dtype, DataType) and dtype.format.is_block:
         raise DeviceError(f"Unsupported dtype\narange: {dtype.format} holds no range; typecast one of bfloat16")
+    if not step:
+        raise DeviceError("Step must be nonzero\narange: step must not be 0")
+    first, last = (0, start) if end is None else (start, end)
+    if (last - first) * step < 0:
+        raise DeviceError(
+            "Invalid range: Step direction does not match range bounds\n"
+            f"arange: steps of {step} lead from {first} away from {last}"
+        )
     values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
     return _filled_tensor("arange", values.astype(np.float64), (dtype, layout, device, memory_config))
 
@@ -294,13 +300,22 @@ def rand(
     """
     require_type("rand", Device, device=device)
     require_type("rand", Real, low=low, high=high)
-    if not -inf < low <= high < inf:
-        raise ArgumentError(f"rand: low must be a number of at most high, not {low} with high {high}")
     if required_integer("rand", "seed", seed) < 0:
         raise ArgumentError(f"rand: seed must be at least 0, not {seed}")
     require_type("rand", DataType, dtype=dtype)
     require_type("rand", Layout, layout=layout)
     require_type("rand", MemoryConfig, memory_config=memory_config)
+    if dtype is DataType.UINT8:
+        raise DeviceError(
+            "[ttnn::rand] Output dtype DataType::UINT8 is not supported.\nrand: typecast a tensor of another data type"
+        )
+    if not (isfinite(low) and isfinite(high)):
+        raise DeviceError(f"Uniform range endpoints must be finite, got [{low:g}, {high:g})\nrand: give numbers")
+    if low >= high:
+        raise DeviceError(
+            f"Uniform range lower bound must be less than upper bound, got [{low:g}, {high:g})\n"
+            "rand: give a low below high"
+        )
     tensor_spec = TensorSpec(required_sides("rand", shape), dtype.format, layout, memory_config)
 
     def call() -> Tensor:

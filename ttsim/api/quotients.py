@@ -12,7 +12,7 @@ from ops.planners.eltwise import require_wanted
 from ops.planners.powers import plan_integer_power
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
-from ttsim.api.copies import assign
+from ttsim.api.copies import assign, copy
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import converted, format_of, require_left_out
 from ttsim.api.eltwise import allowed, combined, require_legacy, wrong
@@ -70,11 +70,21 @@ def _divided(
         )
     blocks = any(isinstance(operand, Tensor) and operand.spec.data_format.is_block for operand in operands)
     fast = fast and (rounding_mode is None or blocks)
-    quotient = combined(name, "div", operands, dtype=dtype, fast=fast, **settings)  # type: ignore[arg-type]
     if rounding_mode is None:
-        return quotient
-    rounding = (str(rounding_mode), ())
-    return applied(str(rounding_mode), rounding, quotient, memory_config, output_tensor, allowed(name, cores))
+        return combined(name, "div", operands, dtype=dtype, fast=fast, **settings)  # type: ignore[arg-type]
+    require_wanted(None if output_tensor is None else output_tensor.spec, format_of(dtype))
+    last = dtype if output_tensor is None else output_tensor.dtype
+    whole = last is not None and not last.format.is_float  # rounded floats are cast to integers last
+    if whole:
+        settings["output_tensor"] = dtype = None
+    quotient = combined(name, "div", operands, dtype=dtype, fast=fast, **settings)  # type: ignore[arg-type]
+    rounding, target = (str(rounding_mode), ()), settings["output_tensor"]
+    rounded = applied(str(rounding_mode), rounding, quotient, memory_config, target, allowed(name, cores))  # type: ignore[arg-type]
+    if not whole:
+        return rounded
+    result = typecast(rounded, last, memory_config=memory_config, output_tensor=output_tensor)  # type: ignore[arg-type]
+    del rounded, quotient
+    return result
 
 
 @public(
@@ -177,13 +187,16 @@ def pow(
     data_format = input_tensor.spec.data_format
     if exponent == 1 and output_tensor is None:
         return assign(input_tensor, memory_config=memory_config or input_tensor.memory_config())
-    if not data_format.is_float and data_format != UINT8 and exponent:
+    if exponent == 1 and output_tensor is not None:
+        alike = (output_tensor.layout, output_tensor.spec.shape) == (input_tensor.layout, input_tensor.spec.shape)
+        if alike and output_tensor.dtype is not input_tensor.dtype:
+            raise DeviceError(f"Mismatched output dtype\npow: give an output_tensor of {data_format}")
+        return copy(input_tensor, output_tensor)
+    if exponent == 0:
+        return full_like(input_tensor, 1.0, memory_config=memory_config, optional_tensor=output_tensor)
+    if not data_format.is_float and data_format != UINT8:
         power = float(exponent)
         return converted("pow", plan_integer_power, input_tensor, power, place=memory_config, target=output_tensor)
-    if exponent == 0 and output_tensor is None:
-        return full_like(input_tensor, 1.0, memory_config=memory_config)
-    if exponent == 1 and data_format != UINT8:
-        raise NotSimulatedError("pow: ttsim does not simulate the exponent 1 with an output_tensor; call ttnn.copy")
     name = "power_iterative" if exponent in REPEATED else "power"
     return applied("pow", (name, (float(exponent),)), input_tensor, memory_config, output_tensor)
 

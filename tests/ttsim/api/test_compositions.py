@@ -1,5 +1,7 @@
 """Functions of several operands and of several calls: numbers against numpy, and refusals by their first line."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,54 @@ def test_a_clamp_by_tensors_writes_into_the_caller_s_tensor(device):
     assert np.array_equal(target.to_numpy(), np.maximum(X, Y))
     assert ttsim.clamp(x, min=x, max=y, output_tensor=target) is target
     assert np.array_equal(target.to_numpy(), np.minimum(X, Y))
+
+
+def test_rounded_quotients_become_integers_last(device):
+    x = on(device, np.array([[7.0, -7.0]]))
+    call = {"rounding_mode": "floor", "dtype": ttsim.int32}
+    assert operations(lambda: ttsim.div(x, 2.0, **call)) == ["BinaryNg", "Unary", "Typecast"]
+    assert ttsim.div(x, 2.0, **call).to_list() == [[3, -4]]
+    target = ttsim.zeros_like(x, ttsim.int32)
+    assert ttsim.div(x, 2.0, rounding_mode="trunc", output_tensor=target) is target
+    assert target.to_list() == [[3, -3]]
+
+
+@pytest.mark.parametrize(("exponent", "steps"), [(0, []), (1, ["Copy"]), (2, ["PowInt"]), (3, ["PowInt"])])
+def test_powers_of_integers_are_written_into_the_caller_s_tensor(device, exponent, steps):
+    x = ttsim.Tensor(np.array([[2, 3]]), ttsim.int32, device, ttsim.TILE_LAYOUT)
+    target = ttsim.zeros_like(x)
+    assert operations(lambda: ttsim.pow(x, exponent, output_tensor=target)) == steps
+    assert target.to_list() == [[2**exponent, 3**exponent]]
+
+
+@pytest.mark.parametrize(
+    ("target", "exponent", "line"),
+    [
+        ({"dtype": ttsim.float32}, 2, "pow_int: output dtype DataType::FLOAT32 must match input dtype DataType::INT32"),
+        ({"layout": ttsim.ROW_MAJOR_LAYOUT}, 2, "pow_int: output must be in TILE layout, got Layout::ROW_MAJOR"),
+        ({"dtype": ttsim.float32}, 1, "Mismatched output dtype"),
+    ],
+)
+def test_tensors_that_take_no_powers_of_integers(device, target, exponent, line):
+    x = ttsim.Tensor(np.array([[2, 3]]), ttsim.int32, device, ttsim.TILE_LAYOUT)
+    with pytest.raises(ttsim.DeviceError, match=f"^{line}"):
+        ttsim.pow(x, exponent, output_tensor=ttsim.zeros_like(x, **target))
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        ("arange(0, 10, 0, device=device)", "Step must be nonzero"),
+        ("arange(10, 0, device=device)", "Invalid range: Step direction does not match range bounds"),
+        ("rand((2, 2), device, low=1.0)", "Uniform range lower bound must be less than upper bound, got [1, 1)"),
+        ("rand((2, 2), device, low=float('nan'))", "Uniform range endpoints must be finite, got [nan, 1)"),
+        ("rand((2, 2), device, dtype=ttsim.uint8)", "[ttnn::rand] Output dtype DataType::UINT8 is not supported."),
+        (
+            "prod(ttsim.zeros((3, 3), ttsim.uint8, ttsim.TILE_LAYOUT, device), dim=5)",
+            "Unsupported datatype DataType::UINT8",
+        ),
+    ],
+)
+def test_ranges_and_random_numbers_that_are_refused(device, call, line):
+    with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
+        eval(f"ttsim.{call}", {"ttsim": ttsim, "device": device})
