@@ -72,10 +72,9 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
     place = source.memory_config if call.place is None else call.place
     if call.target is not None:
         place = call.target.memory_config
-    if not shape and place.is_sharded():
-        raise DeviceError("Shard shape must be 1D for 1D tensor!\nargmax: use interleaved memory, or keepdim=True")
     require_shard_spec(place, in_rows=True)
-    rows = TensorSpec(shape, UINT32, Layout.ROW_MAJOR, place, None if shape else (1,))
+    made = TensorSpec(shape or (1,), UINT32, Layout.ROW_MAJOR, place)  # which the library looks at first
+    rows = made.changed(shape=shape, padded_shape=None if shape else (1,))
     outputs = shape[-1] if shape and axis is not None else 1
     for text in (
         *_refusals(source, call),
@@ -119,12 +118,8 @@ def _search(
 
 def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
     named, way_out = f"DataType::{source.data_format.name.upper()}", "argmax: typecast the tensor"
-    for place, what in ((source.memory_config, "inputs"), (call.place, "outputs")):
-        if place is not None and place.is_sharded():
-            yield (
-                f"Only INTERLEAVED memory layout is supported for {what}, got TensorMemoryLayout::"
-                f"{place.memory_layout.name}\nargmax: use interleaved memory"
-            )
+    if source.memory_config.is_sharded():
+        yield _sharded("inputs", source.memory_config)
     if source.layout is Layout.TILE:
         if source.data_format not in TILE_FORMATS:
             yield f"Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout, got {named}\n{way_out}"
@@ -133,6 +128,15 @@ def _refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
             "Only BFLOAT16, FLOAT32, INT32, UINT32, and UINT16 are supported for inputs with ROW_MAJOR layout, got "
             f"{named}\n{way_out}"
         )
+    if call.place is not None and call.place.is_sharded():
+        yield _sharded("outputs", call.place)
+
+
+def _sharded(what: str, place: MemoryConfig) -> str:
+    return (
+        f"Only INTERLEAVED memory layout is supported for {what}, got TensorMemoryLayout::{place.memory_layout.name}\n"
+        "argmax: use interleaved memory"
+    )
 
 
 def _axis_refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:

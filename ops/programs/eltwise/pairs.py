@@ -93,7 +93,10 @@ def _remainder(a: Array, b: Array) -> Array:
 
 def _joined(rows: Mapping[str, Callable[..., Any]]) -> dict[str, Pair]:
     """Comparisons, of operands of all formats."""
-    return {name: Pair(name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False) for name, values in rows.items()}
+    return {
+        name: Pair(name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False)
+        for name, values in rows.items()
+    }
 
 
 def _logical(combined: Callable[[Array, Array], Array]) -> Callable[..., Array]:

@@ -12,6 +12,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT32
 from device.plan import Allocate, Operation
 from ops.op_models import load_spec
 from ops.planners.argmax import ArgMaxArguments, plan_argmax
+from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -150,3 +151,21 @@ def test_a_target_is_a_page_for_each_page_of_the_result(layout, target, first):
     with pytest.raises(DeviceError) as refused:
         plan_argmax(source, call, SPEC)
     assert str(refused.value).splitlines()[0] == first
+
+
+@pytest.mark.parametrize(
+    ("source", "where", "first"),
+    [
+        ("64 tile", "height/32x64/2", "Shard shape must be 1D for 1D tensor!"),
+        (
+            "2 rows",
+            "block/1x8/1x1",
+            "Only INTERLEAVED memory layout is supported for outputs, got TensorMemoryLayout::B",
+        ),
+        ("64x64 tile bfloat8_b", "height/32x1/2", "Only BFLOAT16, FLOAT32 are supported for inputs with TILE layout"),
+    ],
+)
+def test_the_result_is_looked_at_before_the_tensor_and_its_memory_last(source, where, first):
+    call = ArgMaxArguments(dim=-1, place=place(where), keeps="x" in source)
+    with pytest.raises(DeviceError, match=f"^{re.escape(first)}"):
+        plan_argmax(tensor_spec(source), call, SPEC)
