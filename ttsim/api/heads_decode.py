@@ -9,7 +9,7 @@ from ops.planners.attention.heads_decode import (
     plan_join_decode,
     plan_split_decode,
 )
-from ttsim.api.device_calls import are_readable, cached_plan, operation_as, require_left_out, required_device
+from ttsim.api.device_calls import are_readable, cached_plan, operation_as, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import Integer
@@ -99,7 +99,7 @@ def nlp_concat_heads_decode(
             shards of a user each.
         num_heads: How many heads, the first of them.
         memory_config: Accepted as in ttnn, where it changes nothing.
-        output_tensor: Not simulated; None creates a new tensor.
+        output_tensor: A tensor like the result, which receives it and is returned.
         sub_core_grids: The cores that the result may take, from the tensor's first core on; None for all, if the tensor
             begins on the first core.
 
@@ -115,9 +115,10 @@ def nlp_concat_heads_decode(
         >>> ttnn.experimental.nlp_concat_heads_decode(x, num_heads=8).shape
         Shape([1, 1, 32, 512])
     """
-    require_left_out("nlp_concat_heads_decode", output_tensor=output_tensor)
     device = required_device("nlp_concat_heads_decode", input_tensor)
-    call = JoinDecodeArguments(source=input_tensor.spec, heads=num_heads, within=sub_core_grids)
+    target = None if output_tensor is None else output_tensor.spec
+    call = JoinDecodeArguments(source=input_tensor.spec, heads=num_heads, within=sub_core_grids, target=target)
     plan = cached_plan(plan_join_decode, device, call)
     with device.function("ttnn.experimental.nlp_concat_heads_decode"):
-        return run(plan, {"input": input_tensor}, device)["output"]
+        tensors = {"input": input_tensor} | ({} if output_tensor is None else {"target": output_tensor})
+        return run(plan, tensors, device)["output"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from device.cores import CoreCoord, CoreRangeSet, cores_from, first_cores
 from device.errors import DeviceError, NotSimulatedError
@@ -53,6 +54,7 @@ class JoinDecodeArguments:
     source: TensorSpec  # [1, users, heads, head size], "input"
     heads: int
     within: CoreRangeSet | None = None  # Cores that the result may take; None for all, from the first on
+    target: TensorSpec | None = None  # The caller's tensor "target" for the result
 
 
 def _check_rank(source: TensorSpec, hint: str) -> None:
@@ -176,21 +178,61 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the heads of "input" side by side; raises DeviceError."""
     source = call.source
     _check_rank(source, JOIN_HINT)
-    result = _joined(call, spec)
+    result, target = _joined(call, spec), call.target
     for text in _join_refusals(call):
         raise DeviceError(f"{text}\n{JOIN_HINT}")
+    refused = None if target is None else _misplaced(call, result, target, spec)
     op = JoinDecodeHeads(heads=call.heads)
 
-    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        output = PlanTensor("output", result)
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        output = PlanTensor("output", result if into is None else into.spec)
+        if output.spec != result:
+            builder.leave_out_values(
+                f"nlp_concat_heads_decode: output_tensor is not like the result, {list(result.shape)} of "
+                f"{result.data_format} in {result.memory_config}; give one like this"
+            )
         if in_dram(source):
             builder.leave_out_values("nlp_concat_heads_decode: shards are read out of L1; give shards there")
         if call.heads > source.shape[2]:
             builder.leave_out_values(f"nlp_concat_heads_decode: the tensor has {source.shape[2]} heads and padding")
         buffers = (shard_view("output", output, spec),)
-        return builder.run("NLPConcatHeadsDecodeDeviceOperation", op, [tensor], output, buffers, dataflow=True)
+        name = "NLPConcatHeadsDecodeDeviceOperation"
+        made = builder.run(name, op, [tensor], output, buffers, dataflow=True, refused=refused)
+        return made if into is None else builder.written_into(made, into)
 
-    return plan_of(source, spec, write)
+    return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the program does not write into a target's shards; raises DeviceError for one that has none."""
+    shards, way_out = target.memory_config.shard_spec, "output_tensor: give one in the shards of the result"
+    if shards is None:
+        raise DeviceError(f"bad optional access\n{way_out}")
+    cores, tile_bytes = shards.grid, call.source.data_format.tile_bytes
+    tiles, size = prod(shards.shape) // TILE**2, target.buffer(spec).bank_bytes
+    if not tiles:
+        return (
+            f"DataflowBufferSpec 'q_out' has num_entries = 0. num_entries must be set to a non-zero value.\n{way_out}"
+        )
+    if tiles * tile_bytes > size:
+        return (
+            f"DFB 'q_out' (entry_size {tile_bytes} * num_entries {tiles} = {tiles * tile_bytes} bytes) is larger than "
+            f"the per-bank allocation of its borrowed TensorParameter 'output' ({size} bytes).\n{way_out}"
+        )
+    if _on_some_cores(call):
+        if cores != result.shards.grid:
+            raise NotSimulatedError(
+                f"nlp_concat_heads_decode: other cores than the chosen are not simulated; {way_out}"
+            )
+        return None
+    for number in range(min(cores.num_cores(), call.heads)):
+        y, x = divmod(number, cores.bounding_box().end.x + 1)
+        if not cores.contains(CoreCoord(x, y)):
+            return (
+                f"Kernel 'reader' is setting runtime_varargs for node {x}-{y}, but the kernel does not run on that "
+                f"node.\n{way_out}"
+            )
+    return None
 
 
 def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:

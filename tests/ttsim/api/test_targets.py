@@ -34,6 +34,10 @@ def power(x, into):
     return ttnn.pow(x, 3, output_tensor=into)
 
 
+def joined(x, into):
+    return ttnn.experimental.nlp_concat_heads_decode(x, num_heads=8, output_tensor=into)
+
+
 def gathered(x, places, into):
     return ttnn.gather(x, 1, ttnn.typecast(ttnn.zeros_like(places), ttnn.uint16), out=into)
 
@@ -67,6 +71,7 @@ CALLS = {
         "32x64 tile float32 l1",
     ),
     "power of integers": ("32x64 tile int32", power, "32x64 tile int32 l1"),
+    "heads of one token": ("1x2x8x64 tile height/32x64/2", joined, "1x1x32x512 tile width/32x64/8"),
     "gather": (
         "1x1x64x128 tile + 1x1x64x64 tile uint16",
         lambda x, places, into: ttnn.gather(x, 3, places, out=into),
@@ -219,6 +224,12 @@ def test_pairs_are_refused_as_in_the_real_library(device, call, tensors, text):
          "Output tensor should have same number of cores 1 as input tensor 2"),
         ("1x1x64x64 tile + 1x1x1x64 rows", added("H"), "1x1x64x64 tile width/64x32/2",
          "Bcast does not currently support input0 sharding, except if dim is HW"),
+        ("1x2x8x64 tile height/32x64/2", joined, "1x1x32x512 tile", "bad optional access"),
+        ("1x2x8x64 tile float32 height/32x64/2", joined, "1x1x32x512 tile width/32x64/8",
+         "DFB 'q_out' (entry_size 4096 * num_entries 2 = 8192 bytes) is larger than the per-bank allocation of its "
+         "borrowed TensorParameter 'output' (4096 bytes)."),
+        ("1x2x8x64 tile height/32x64/2", joined, "1x512 rows width/1x64/8",
+         "DataflowBufferSpec 'q_out' has num_entries = 0. num_entries must be set to a non-zero value."),
         ("3x2x32x32 tile", summed(0), "1x2x32x32 rows", "FastReduceNC output only supports TILE layout."),
         ("3x2x32x32 tile", summed(0), "1x2x32x32 tile int32",
          "FastReduceNC output only supports specific data types. [BFLOAT16, BFLOAT8_B, FLOAT32]"),
