@@ -1,11 +1,12 @@
 """Heads of attention that are split and joined, and attention's softmax: ttnn.transformer, ttnn.experimental."""
 
+from collections.abc import Sequence
 from math import sqrt
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
-from ops.planners.attention.heads import FALCON, FALCON_HEADS, SplitArguments, plan_join, plan_split
+from ops.planners.attention.heads import FALCON, FALCON_HEADS, TARGETS, SplitArguments, plan_join, plan_split
 from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
 from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
 from ttsim.api.eltwise import multiply
@@ -306,7 +307,7 @@ def nlp_create_qkv_heads(
     transpose_k_heads: bool = True,
     kv_tied: bool = False,
     memory_config: MemoryConfig | None = None,
-    output_tensors: object = None,
+    output_tensors: Sequence[Tensor | None] | None = None,
 ) -> Heads:
     """Queries, keys and values of a projection, head by head.
 
@@ -318,7 +319,7 @@ def nlp_create_qkv_heads(
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         kv_tied: Keys are the values: the tensor has their columns once, and no other number of heads may fill them.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
         Three tensors [batch, heads, rows, head size].
@@ -329,7 +330,7 @@ def nlp_create_qkv_heads(
         >>> query.shape, key.shape, value.shape
         (Shape([1, 4, 32, 64]), Shape([1, 1, 64, 32]), Shape([1, 1, 32, 64]))
     """
-    require_left_out("nlp_create_qkv_heads", output_tensors=output_tensors)
+    targets = _targets(output_tensors)
     call = SplitArguments(
         source=input.spec,
         other=None if input_kv is None else input_kv.spec,
@@ -338,8 +339,9 @@ def nlp_create_qkv_heads(
         transposed=transpose_k_heads,
         tied=kv_tied,
         place=memory_config,
+        targets=_specs(targets),
     )
-    return _split("experimental.nlp_create_qkv_heads", call, input, input_kv)
+    return _split("experimental.nlp_create_qkv_heads", call, input, input_kv, targets)
 
 
 @experimental
@@ -350,7 +352,7 @@ def create_qkv_heads(
     num_kv_heads: int | None = None,
     transpose_k_heads: bool = True,
     memory_config: MemoryConfig | None = None,
-    output_tensors: object = None,
+    output_tensors: Sequence[Tensor | None] | None = None,
 ) -> Heads:
     """Queries, keys and values of a projection in BLOCK shards, head by head.
 
@@ -361,7 +363,7 @@ def create_qkv_heads(
         num_kv_heads: Heads of keys and of values, that is groups; None for as many.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         memory_config: HEIGHT shards, whose cores and sizes follow from the tensor.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
         Three tensors [batch, heads, rows, head size].
@@ -375,7 +377,7 @@ def create_qkv_heads(
         >>> ttnn.experimental.create_qkv_heads(x, num_heads=2, memory_config=place)[0].shape
         Shape([1, 2, 32, 32])
     """
-    require_left_out("create_qkv_heads", output_tensors=output_tensors)
+    targets = _targets(output_tensors)
     call = SplitArguments(
         program="CreateQKVHeads",
         source=input.spec,
@@ -383,8 +385,9 @@ def create_qkv_heads(
         kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
         transposed=transpose_k_heads,
         place=memory_config,
+        targets=_specs(targets),
     )
-    return _split("experimental.create_qkv_heads", call, input)
+    return _split("experimental.create_qkv_heads", call, input, None, targets)
 
 
 @experimental
@@ -441,14 +444,14 @@ def create_qkv_heads_from_separate_tensors(
 
 @experimental
 def nlp_create_qkv_heads_segformer(
-    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: object = None
+    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: Sequence[Tensor | None] | None = None
 ) -> Heads:
     """Heads of 32 columns; the second and the third result are allocated and never written, as in ttnn.
 
     Args:
         input: [batch, 1, rows, columns] in TILE layout, interleaved.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
         Three tensors [batch, columns / 32, rows, 32], of which the first has the heads.
@@ -458,21 +461,22 @@ def nlp_create_qkv_heads_segformer(
         >>> ttnn.experimental.nlp_create_qkv_heads_segformer(x)[0].shape
         Shape([1, 4, 64, 32])
     """
-    require_left_out("nlp_create_qkv_heads_segformer", output_tensors=output_tensors)
-    call = SplitArguments(program="NlpCreateHeadsSegformer", source=input.spec, place=memory_config)
-    return _split("experimental.nlp_create_qkv_heads_segformer", call, input)
+    targets = _targets(output_tensors)
+    specs, program = _specs(targets), "NlpCreateHeadsSegformer"
+    call = SplitArguments(program=program, source=input.spec, place=memory_config, targets=specs)
+    return _split("experimental.nlp_create_qkv_heads_segformer", call, input, None, targets)
 
 
 @experimental
 def nlp_create_qkv_heads_vit(
-    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: object = None
+    input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: Sequence[Tensor | None] | None = None
 ) -> Heads:
     """Queries, keys and values of ViT: 12 heads of 64 columns each.
 
     Args:
         input: [batch, 1, rows, 2304] in TILE layout, interleaved: all queries, then all keys, then all values.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
         Three tensors [batch, 12, rows, 64].
@@ -482,17 +486,42 @@ def nlp_create_qkv_heads_vit(
         >>> ttnn.experimental.nlp_create_qkv_heads_vit(x)[0].shape
         Shape([1, 12, 32, 64])
     """
-    require_left_out("nlp_create_qkv_heads_vit", output_tensors=output_tensors)
-    call = SplitArguments(program="NlpCreateHeadsVit", source=input.spec, heads=12, kv_heads=12, place=memory_config)
-    return _split("experimental.nlp_create_qkv_heads_vit", call, input)
+    targets = _targets(output_tensors)
+    call = SplitArguments(
+        program="NlpCreateHeadsVit",
+        source=input.spec,
+        heads=12,
+        kv_heads=12,
+        place=memory_config,
+        targets=_specs(targets),
+    )
+    return _split("experimental.nlp_create_qkv_heads_vit", call, input, None, targets)
 
 
-def _split(owner: str, call: SplitArguments, tensor: Tensor, other: Tensor | None = None) -> Heads:
+def _targets(output_tensors: object) -> tuple[Tensor, ...]:
+    """The caller's tensors for the results; as in ttnn, only three of them count, of which none may be missing."""
+    if not isinstance(output_tensors, list | tuple) or len(output_tensors) != len(TARGETS):
+        return ()
+    if any(tensor is None for tensor in output_tensors):
+        raise DeviceError("bad optional access\noutput_tensors: give three tensors, or none")
+    return tuple(output_tensors)
+
+
+def _specs(targets: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
+    return tuple(tensor.spec for tensor in targets)
+
+
+def _split(
+    owner: str, call: SplitArguments, tensor: Tensor, other: Tensor | None = None, targets: tuple[Tensor, ...] = ()
+) -> Heads:
     short = owner.rpartition(".")[2]
     device = required_device(short, tensor)
     if other is not None:
         required_device(short, other)
     plan = cached_plan(plan_split, device, call)
+    tensors = {"input": tensor} | ({} if other is None else {"kv": other})
+    if targets:
+        tensors |= zip(TARGETS, targets, strict=True)
     with device.function(f"ttnn.{owner}"):
-        results = run(plan, {"input": tensor} if other is None else {"input": tensor, "kv": other}, device)
+        results = run(plan, tensors, device)
     return results["query"], results["key"], results["value"]

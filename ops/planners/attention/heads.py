@@ -18,12 +18,14 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import TARGET, PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
 from ops.programs.buffer_shapes import BUFFERING, page_cores, shard_view, tile_buffer
 
 RANK = 4
+ROLES = "query", "key", "value"
+TARGETS = tuple(f"{TARGET}.{role}" for role in ROLES)  # names of the caller's tensors for the results
 FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B)
 AHEAD = 4  # tiles on their way through a core that splits heads
 HINT = "input_tensor: give [batch, 1, rows, columns] of floats in TILE layout"
@@ -45,6 +47,7 @@ class SplitArguments:
     tied: bool = False  # Keys are the values
     place: MemoryConfig | None = None
     rows: int | None = None  # Rows of the results without padding, of a call that names them; None for the source's
+    targets: tuple[TensorSpec, ...] = ()  # The caller's tensors `TARGETS` for the results, if there are any
 
     @property
     def sections(self) -> int:
@@ -53,7 +56,10 @@ class SplitArguments:
 
 
 def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
-    """Plan queries, keys and values ("query", "key", "value") of "input" and perhaps "kv"."""
+    """Plan queries, keys and values ("query", "key", "value") of "input" and perhaps "kv".
+
+    The program writes into the caller's targets, if there are any, whatever these are.
+    """
     _check_special_sides(call)
     for tensor in (call.source, call.other):
         if tensor is not None and len(tensor.shape) != RANK:
@@ -64,11 +70,13 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     specs = _results(call, size, place, spec)
     for text in _refusals(call, place):
         raise DeviceError(f"{text}\n{HINT}")
-    builder = PlanBuilder(spec, {"input": call.source, "kv": call.other})
+    named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
+    builder = PlanBuilder(spec, {"input": call.source, "kv": call.other, **named})
+    if call.targets:
+        _check_targets(builder, call, specs)
+        specs = call.targets
     read = [builder.tensor("input")] + ([] if call.other is None else [builder.tensor("kv")])
-    query, key, value = (
-        PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), specs, strict=True)
-    )
+    query, key, value = (PlanTensor(name, tensor) for name, tensor in zip(ROLES, specs, strict=True))
     op = SplitHeads(
         heads=call.heads, kv_heads=call.kv_heads, head_size=size, transposed=call.transposed, tied=call.tied,
         groups=call.kv_heads if call.program == "CreateQKVHeads" else 1,
@@ -79,6 +87,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
         more_outputs=[key, value], dataflow=call.program == "NlpCreateHeads",
     )  # fmt: skip
     made = {"query": query, "key": key, "value": value}
+    if named:
+        made = {role: builder.written_into(made[role], builder.tensor(f"{TARGET}.{role}")) for role in ROLES}
     if call.rows is not None:
         turned = call.transposed
         made = {name: _with_rows(made[name], call.rows, last=turned and name == "key") for name in made}
@@ -87,6 +97,20 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
             made = {name: placed(builder, tensor, call.place, f"{name}_moved") for name, tensor in made.items()}
             builder.free_own(*at_first.values(), keep=list(made.values()))
     return builder.finish(made)
+
+
+def _check_targets(builder: PlanBuilder, call: SplitArguments, results: tuple[TensorSpec, ...]) -> None:
+    """Leaves out the values of targets of another form; raises NotSimulatedError for other shards of views."""
+    for target, result in zip(call.targets, results, strict=True):
+        if call.program == "CreateQKVHeads" and target.memory_config != result.memory_config:
+            raise NotSimulatedError(
+                "create_qkv_heads: output_tensors have other shards than the results; leave them out"
+            )
+        if (target.shape, target.data_format, target.layout) != (result.shape, result.data_format, result.layout):
+            builder.leave_out_values(
+                f"output_tensors: {list(target.shape)} of {target.data_format} in {target.layout.name} layout is not "
+                f"like a result, {list(result.shape)} of {result.data_format}; give tensors like the results"
+            )
 
 
 def _check_special_sides(call: SplitArguments) -> None:

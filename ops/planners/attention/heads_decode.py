@@ -186,7 +186,7 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         output = PlanTensor("output", result if into is None else into.spec)
-        if output.spec != result:
+        if refused is None and output.spec != result:
             builder.leave_out_values(
                 f"nlp_concat_heads_decode: output_tensor is not like the result, {list(result.shape)} of "
                 f"{result.data_format} in {result.memory_config}; give one like this"

@@ -147,6 +147,39 @@ def test_sorted_rows_and_their_places_are_written_into_a_pair(device):
     assert not short[2].to_numpy().any()
 
 
+def three_heads(function, x, **options):
+    return lambda into: getattr(ttnn.experimental, function)(x, output_tensors=into, **options)
+
+
+@pytest.mark.parametrize(
+    ("function", "columns", "heads", "options"),
+    [
+        ("nlp_create_qkv_heads", 768, "4x64x64", {"num_heads": 4, "transpose_k_heads": False}),
+        ("nlp_create_qkv_heads_vit", 2304, "12x64x64", {}),
+    ],
+)
+def test_heads_are_written_into_three_tensors(device, function, columns, heads, options):
+    call = three_heads(function, put(device, f"1x1x64x{columns} tile"), **options)
+    out = put_all(device, " + ".join([f"1x{heads} tile l1"] * 3))
+    before, wanted = device.machine.memory.live(), [tensor.to_numpy() for tensor in call(None)]
+    results = call(out)
+    assert [tensor.buffer_address() for tensor in results] == [tensor.buffer_address() for tensor in out]
+    assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], wanted))
+    assert device.machine.memory.live() == before
+    assert call(out[:2])[0].buffer_address() != out[0].buffer_address()  # others than three do not count
+    assert refusal(lambda: call([*out[:2], None])).startswith("Device: bad optional access\noutput_tensors: give three")
+
+
+def test_heads_of_another_form_than_the_results_are_planned_alone():
+    with ttnn.open_device(values="off") as device:
+        x, *out = put_all(device, "1x1x64x64 tile" + " + 1x2x64x32 tile float32" * 3)
+        assert three_heads("nlp_create_qkv_heads_segformer", x)(out)[0].dtype == ttnn.float32
+    with ttnn.open_device() as device:
+        x, *out = put_all(device, "1x1x64x64 tile" + " + 1x2x64x32 tile float32" * 3)
+        text = refusal(lambda: three_heads("nlp_create_qkv_heads_segformer", x)(out))
+        assert text.startswith("NotSimulated: output_tensors: [1, 2, 64, 32] of float32")
+
+
 @pytest.mark.parametrize("count", [32, 20])
 def test_the_largest_elements_and_their_places_are_written_into_a_pair(device, count):
     x = put(device, "1x1x64x128 tile")
@@ -225,7 +258,7 @@ def test_pairs_are_refused_as_in_the_real_library(device, call, tensors, text):
         ("1x1x64x64 tile + 1x1x1x64 rows", added("H"), "1x1x64x64 tile width/64x32/2",
          "Bcast does not currently support input0 sharding, except if dim is HW"),
         ("1x2x8x64 tile height/32x64/2", joined, "1x1x32x512 tile", "bad optional access"),
-        ("1x2x8x64 tile float32 height/32x64/2", joined, "1x1x32x512 tile width/32x64/8",
+        ("1x2x8x64 tile float32 height/32x64/2", joined, "1x1x32x512 tile bfloat16 width/32x64/8",
          "DFB 'q_out' (entry_size 4096 * num_entries 2 = 8192 bytes) is larger than the per-bank allocation of its "
          "borrowed TensorParameter 'output' (4096 bytes)."),
         ("1x2x8x64 tile height/32x64/2", joined, "1x512 rows width/1x64/8",
