@@ -10,6 +10,7 @@ from device.memory.memory_config import BufferType
 from device.numbers.formats import DataFormat
 from device.spec.device_spec import DeviceSpec
 
+TARGET: Final = "target"  # how the names of callers' tensors that results are written into begin in plans
 MOVE: Final = "MoveDeviceOperation"  # the device operation that a `Relocate` runs
 
 

@@ -13,6 +13,7 @@ from device.errors import DeviceError, NotSimulatedError, TTSimError
 from device.memory.layouts import BufferSpec, TensorSpec
 from device.memory.memory_config import BufferType
 from device.plan import (
+    TARGET,
     Allocate,
     CircularBuffer,
     Decision,
@@ -30,7 +31,6 @@ from device.spec.device_spec import DeviceSpec
 
 CREATED: Final = "tt::tt_metal::create_device_tensor"
 UPLOADED: Final = "Tensor::to_device"
-TARGET: Final = "target"  # how the names of callers' tensors that results are written into begin in plans
 
 
 def verify(plan: Plan, inputs: Collection[str]) -> None:

@@ -7,8 +7,7 @@ from typing import cast
 import numpy as np
 
 from device.numbers.formats import Array
-from device.plan import Allocate, DeviceOp, Free, Operation, Plan
-from ops.builder import TARGET
+from device.plan import TARGET, Allocate, DeviceOp, Free, Operation, Plan
 from ops.op_model import OpModels, ValuesContext, op_model_of
 from ops.op_models import OP_MODELS
 from ops.passes.caches import WeightCache

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import prod
 
 from device.memory.memory_config import MemoryConfig
-from ops.builder import TARGET, PlanBuilder, PlanTensor
+from device.plan import TARGET
+from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.shape.permute import RANK, transposed_by
 from ops.planners.shape.slice import cut_by
 

@@ -12,8 +12,7 @@ from device.matrix_unit.arithmetic import EXACT, FAST, Arithmetic
 from device.memory.buffers import Buffer
 from device.memory.memory_config import BufferType
 from device.numbers.formats import Array
-from device.plan import Allocate, BufferAllocated, Event, Operation, Plan, WrittenTensor
-from ops.builder import TARGET
+from device.plan import TARGET, Allocate, BufferAllocated, Event, Operation, Plan, WrittenTensor
 from ops.op_model import ValuesContext
 from ops.passes.cycles import steps_that_ran
 from ops.passes.memory import run_memory

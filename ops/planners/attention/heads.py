@@ -16,9 +16,9 @@ from device.memory.memory_config import (
     TensorMemoryLayout,
 )
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
-from device.plan import CircularBuffer, Plan
+from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import TARGET, PlanBuilder, PlanTensor, plan_of
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
 from ops.programs.buffer_shapes import BUFFERING, page_cores, shard_view, tile_buffer
