@@ -33,7 +33,10 @@ OWN_READS = (  # operations whose inputs in DRAM are not just read once
     "ReshapeViewDeviceOperation",
     "FillPadDeviceOperation",
 )
-SAMPLES = {"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "steps/knobs": 6, "steps/sequences": 6}  # one record of so many
+SAMPLES = {  # one record of so many
+    **{"ttnn/cases": 16, "ttnn_fuzz/cases": 32, "values2/cases": 3, "values3/cases": 3},
+    **{"steps/knobs": 6, "steps/sequences": 6, "networks/ops": 3},
+}
 if os.environ.get("TTSIM_RECORDED") == "all":
     SAMPLES = {}
 
