@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import CircularBuffer, Plan
@@ -75,6 +75,8 @@ def _results(call: FusedSplitArguments, size: int) -> list[TensorSpec]:
     source, config = call.source, call.source.memory_config
     batch, _, rows, _ = source.padded_shape
     place = config if call.place is None else call.place
+    if config.shard_spec is None:
+        require_shard_spec(place, in_rows=False)
     results = []
     for high, wide in ((rows, size), (size, rows), (rows, size)):
         own = place

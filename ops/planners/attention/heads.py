@@ -61,6 +61,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     The program writes into the caller's targets, if there are any, whatever these are.
     """
     _check_special_sides(call)
+    if call.program == "CreateQKVHeads" and len(call.source.shape) > RANK:
+        _head_size(call)
     for tensor in (call.source, call.other):
         if tensor is not None and len(tensor.shape) != RANK:
             rank = len(tensor.shape)
@@ -92,7 +94,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     if call.rows is not None:
         turned = call.transposed
         made = {name: _with_rows(made[name], call.rows, last=turned and name == "key") for name in made}
-        if call.place is not None and call.place.shard_spec is not None:
+        whole = call.rows % TILE == 0  # other results keep their shards
+        if whole and call.place is not None and call.place.shard_spec is not None:
             at_first = made
             made = {name: placed(builder, tensor, call.place, f"{name}_moved") for name, tensor in made.items()}
             builder.free_own(*at_first.values(), keep=list(made.values()))
@@ -137,7 +140,7 @@ def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:
 
 def _head_size(call: SplitArguments) -> int:
     """Columns of a head; raises DeviceError where heads do not fill the columns."""
-    columns, heads, kv_heads = call.source.padded_shape[-1], call.heads, call.kv_heads
+    columns, heads, kv_heads = call.source.padded_shape[:RANK][-1], call.heads, call.kv_heads
     if call.program == "NlpCreateHeadsSegformer":
         return SEGFORMER_SIZE
     if call.program == "NlpCreateHeadsVit":
@@ -348,7 +351,7 @@ def _split_buffers(
     cores = page_cores(lines * (call.heads + call.sections * call.kv_heads) if alone else lines, spec.grid)
     names = ("input", "turning", "turned") if call.transposed else ("input",)
     wide = div_up(_head_size(call), TILE)
-    ahead = next((BUFFERING * run for run in (8, 4) if wide % run == 0), AHEAD) if alone else AHEAD
+    ahead = AHEAD if call.transposed else next((BUFFERING * run for run in (8, 4) if wide % run == 0), AHEAD)
     return tuple([tile_buffer(name, ahead, data_format, cores) for name in names])
 
 

@@ -12,7 +12,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.attention.rotary import RotaryEmbedding, rotary_buffers
-from ops.programs.buffer_shapes import page_cores
+from ops.programs.buffer_shapes import page_cores, views_refusal
 
 RANK = 4
 FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B)
@@ -98,7 +98,8 @@ def plan_rotary_embedding(call: RotaryArguments, spec: DeviceSpec) -> Plan:
             builder.leave_out_values(
                 "rotary_embedding: ttsim does not rotate integers or bfloat4_b; give float32, bfloat16 or bfloat8_b"
             )
-        return builder.run("RotaryEmbeddingDeviceOperation", op, [source, *tables], output, buffers)
+        refused = views_refusal(buffers, (source, output), spec, HINT)
+        return builder.run("RotaryEmbeddingDeviceOperation", op, [source, *tables], output, buffers, refused=refused)
 
     return plan_of({"input": call.source, "cosines": call.cosines, "sines": call.sines}, spec, write)
 

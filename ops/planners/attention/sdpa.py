@@ -82,7 +82,7 @@ def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
 def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
     query, key, value = call.query, call.key, call.value
     for tensor in (query, key, value):
-        if len(tensor.shape) != RANK:
+        if len(tensor.shape) < RANK:
             raise NotSimulatedError(
                 f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
             )
@@ -104,7 +104,7 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         )
     if call.mask is not None:
         yield from _refusals_of_mask(call, call.mask)
-    (batch, heads, rows, size), (_, key_heads, keys, _) = query.shape, key.shape
+    (batch, heads, rows, size, *_), (_, key_heads, keys, *_) = query.shape, key.shape
     if call.causal and rows != keys:
         yield f"Causal SDPA requires Q and K to have the same sequence length. Got Q: {rows}, K: {keys}"
     if not key.shape[0] == value.shape[0] == batch:
@@ -129,6 +129,10 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
     if call.sinks is not None:
         yield from _refusals_of_sinks(call.sinks, heads)
     for tensor in (query, key, value):
+        if len(tensor.shape) > RANK:
+            raise NotSimulatedError(
+                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
+            )
         if tensor.shape[3] % TILE:
             yield "Padding is not supported on the head_dim dimension"
     if call.grid is not None and call.grid[0] * call.grid[1] > spec.grid.cores:

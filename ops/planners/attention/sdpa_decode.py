@@ -202,7 +202,19 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
     if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
         if call.table is None and query.layout is Layout.TILE:
             yield from _batch_refusals(call)
+        if query.layout is Layout.ROW_MAJOR:
+            yield from _row_refusals(call, DRAM_MEMORY_CONFIG if call.place is None else call.place)
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
+
+
+def _row_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
+    """What is wrong with the memories of queries in ROW_MAJOR layout and of their result."""
+    yield from _place_refusals(call, place)
+    if (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield (
+            "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
+            f"TensorMemoryLayout::{scheme.name}"
+        )
 
 
 def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
@@ -279,14 +291,17 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
             "Q tensor buffer type must be DRAM when not sharded but got "
             f"BufferType::{query.memory_config.buffer_type.name}"
         )
+    if query.layout is Layout.ROW_MAJOR and not query.memory_config.is_sharded():
+        yield (
+            "ROW_MAJOR Q is only supported when Q is HEIGHT_SHARDED in L1; interleaved ROW_MAJOR Q is not supported. "
+            "Convert Q to TILE layout or shard it."
+        )
     for number, tensor in ((1, call.key), (2, call.value)):
         if tensor.memory_config.buffer_type is not BufferType.DRAM:
             yield (
                 f"Input tensor {number} buffer type must be DRAM but got "
                 f"BufferType::{tensor.memory_config.buffer_type.name}"
             )
-        if tensor.memory_config.is_sharded():
-            raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved keys and values; move them first")
     if place.is_sharded() and place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         yield (
             "Output memory config layout must be HEIGHT_SHARDED when sharded but got "

@@ -129,6 +129,11 @@ def test_queries_are_held_twice_if_a_core_has_more_than_one_chunk_of_all(batch, 
             "Causal SDPA requires Q and K to have the same sequence",
         ),
         ([(1, 2, 64, 32), (1, 2, 64, 32), (1, 1, 64, 32)], {}, "K and V num_heads must match. Got K: 2, V: 1"),
+        (
+            [(2, 2, 32, 64), (1, 2, 2, 32, 64), (2, 2, 32, 64)],
+            {},
+            "Causal SDPA requires Q and K to have the same sequence",
+        ),
         ([(1, 2, 64, 16)] * 3, {}, "Padding is not supported on the head_dim dimension"),
         (
             [(1, 3, 64, 32), (1, 2, 64, 32), (1, 2, 64, 32)],

@@ -276,3 +276,22 @@ def test_keys_of_other_ranks_are_refused_in_the_library_s_words(device, shape, t
     keys = ttnn.zeros(shape, ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
     with pytest.raises(ttnn.TTSimError, match=f"^{text}"):
         attend(query, keys, value, is_causal=False)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("1x2x8x64", "ROW_MAJOR Q is only supported when Q is HEIGHT_SHARDED in L1; interleaved ROW_MAJOR Q is not"),
+        ("1x2x8x64 height/8x64/2", "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output"),
+    ],
+)
+def test_queries_in_rows_are_refused_in_the_library_s_words(device, query, text):
+    call = [put(device, query), *(put(device, "2x1x128x64 tile") for _ in "kv")]
+    assert refusal(lambda: attend(*call, cur_pos=[5, 9])).startswith(f"Device: {text}")
+
+
+def test_keys_may_lie_in_shards_in_dram(device):
+    query, key, value = [put(device, f"{shape}x64 tile") for shape in ("1x2x8", "2x1x128", "2x1x128")]
+    plain = attend(query, key, value, cur_pos=[5, 9]).to_numpy()
+    sharded = [put(device, "2x1x128x64 tile height/32x64/8 dram") for _ in "kv"]
+    assert np.array_equal(attend(query, *sharded, cur_pos=[5, 9]).to_numpy(), plain)

@@ -249,6 +249,8 @@ def test_heads_are_moved_into_given_shards(device):
     assert np.array_equal(results[2].to_numpy(), parts[:, :, 5])
     found = refusal(lambda: split(x, **options))
     assert found.startswith("Device: Shard width 64 must match physical width 128 for height sharded")
+    ragged = put(device, "1x100x768 tile block/128x768/1x1")  # whose heads stay where they are
+    assert split(ragged, **options)[0].memory_config().shard_spec.num_cores() == 1
 
 
 @pytest.mark.parametrize(
@@ -262,6 +264,17 @@ def test_heads_are_moved_into_given_shards(device):
                 memory_config=ttnn.DRAM_MEMORY_CONFIG,
             ),
             "Only L1 buffers can have an associated circular buffer!",
+        ),
+        (
+            lambda d: ttnn.experimental.split_query_key_value_and_split_heads(
+                on(d, 1, 1, 32, 384), ttnn.CoreCoord(2, 1), num_heads=4,
+                memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG,
+            ),
+            "bad optional access",
+        ),
+        (
+            lambda d: ttnn.experimental.create_qkv_heads(put(d, "2x1x1x64x96 tile height/64x96/2"), num_heads=1),
+            "Flattened hidden dimension 64 must be a multiple of the combined Q 1, K 1 and V 1 heads",
         ),
         (lambda d: ttnn.experimental.nlp_create_qkv_heads_vit(on(d, 1, 64, 2304)), "Unsupported input shape"),
         (lambda d: ttnn.experimental.nlp_create_qkv_heads_vit(on(d, 64, 2304)), "ShapeBase[] index out of range. 2"),

@@ -96,3 +96,13 @@ def test_errors_begin_as_those_of_the_real_library(device, shapes, token, line):
     with pytest.raises(ttnn.DeviceError) as refused:
         ROTARY(*(on(device, np.zeros(shape)) for shape in shapes), token)
     assert str(refused.value).startswith(line)
+
+
+def test_shards_in_dram_hold_no_buffers(device):
+    cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(0, 0))])
+    shards = ttnn.ShardSpec(cores, (32, 64), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.DRAM, shards)
+    table = on(device, np.zeros((1, 1, 32, 64)))
+    x = ttnn.to_memory_config(table, place)
+    with pytest.raises(ttnn.DeviceError, match=r"^Only L1 buffers can have an associated circular buffer!"):
+        ROTARY(x, table, table)

@@ -64,6 +64,10 @@ def program(plan):
             SplitArguments(program="NlpCreateHeadsSegformer", source=tiles(2, 1, 64, 128)),
             [16384], "{[0-0 - 0-3]}",
         ),
+        (  # heads of eight tiles, twice, also where keys and values are apart
+            SplitArguments(source=tiles(1, 1, 64, 2048), other=tiles(1, 1, 64, 512), heads=8, kv_heads=1),
+            [32768], "{[0-0 - 0-1]}",
+        ),
         (SplitArguments(program="NlpCreateHeadsVit", source=tiles(2, 1, 64, 2304)), [294912], "{[0-0 - 0-3]}"),
     ],
 )  # fmt: skip
