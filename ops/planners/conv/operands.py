@@ -323,7 +323,8 @@ def bias_refusals(call: ConvCall) -> Iterator[str]:
     if call.bias is None:
         return
     data_format, wanted = call.bias.spec.data_format, call.conv_config.weights_format
-    if call.rules.transposed and call.bias.on_host and not call.weight.on_host:
+    prepared = not call.weight.on_host and rows_of_weights(call) is None  # else the program looks at the weights first
+    if call.rules.transposed and call.bias.on_host and prepared:
         yield (
             "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
             "must be too; use prepare_conv_transpose2d_bias"

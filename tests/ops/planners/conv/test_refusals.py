@@ -486,6 +486,7 @@ LATE = [
     (call(bias=tensor(32), **PREPARED_FOR_32), f"{CONV}Bias should have batch == 1"),
     (call(bias=tensor(1, 32), **PREPARED_FOR_32), f"{CONV}ShapeBase[] index out of range. 3 not in [-4, 2)"),
     (call(weight=tensor(32, 32, 3, 3), output_layout=ROWS), f"{CONV}Weights should be in TILE layout."),
+    (call(weight=tensor(32, 32, 3, 3), bias=operand(1, 1, 1, 32)), f"{CONV}Weights should be in TILE layout."),
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(65, 32, 2, 2)), "Block height 64 must be >= inner dimension 192"),
     (small(64, HEIGHT, (0, 0, 3, 1), **weights(64, 20, 2, 2)),
      f"{CONV}Invalid weight shape. Incorrect weight tensor."),
