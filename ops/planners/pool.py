@@ -111,7 +111,7 @@ def validate(call: PoolArguments, *, strict: bool) -> None:
         refusals = _volume_refusals(call)
     else:
         refusals = chain(
-            _size_refusals(call), _window_refusals(call), _rank_refusals(call),
+            _rank_refusals(call), _size_refusals(call), _window_refusals(call),
             _volume_refusals(call) if strict and misses else (), _tensor_refusals(call),
         )  # fmt: skip
     for text in refusals:

@@ -8,6 +8,7 @@ from math import gcd, prod
 
 from device.cores import CoreCoord
 from device.errors import ArgumentError, NotSimulatedError
+from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.spec.device_spec import DeviceSpec
@@ -17,6 +18,7 @@ from ops.planners.matmul.arguments import MatmulArguments
 from ops.programs.matmul.choice import (
     NARROW_DST_TILES,
     NARROW_RATIO,
+    SQUARE_BLOCKS,
     WIDE_DST_TILES,
     blocked_config,
     interleaved_config,
@@ -286,14 +288,42 @@ def require_program(call: MatmulArguments) -> None:
             "The k dimension does not match between tensors\ninput_tensor_b: "
             f"{list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
-    rows, depth = (side // TILE for side in call.first_sides)
+    (rows, depth), columns = (
+        _whole_tiles(call.first, call.transpose_a),
+        _whole_tiles(call.second, call.transpose_b)[1],
+    )
     places = (place, call.second.memory_config, call.memory_config)
-    blocks = shards is not None or all(place.buffer_type is BufferType.DRAM for place in places)
+    in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
     if shards is not None:
-        require_shards(call, shards, prod(call.first.shape[:-2]) * rows, depth)
-        rows = shards.shape[0] // TILE
-    if blocks and not rows and call.first.layout is Layout.ROW_MAJOR and call.core_grid is None:
-        raise ArgumentError("per_core_M must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
+        high, wide = (side // TILE for side in call.first_sides)
+        require_shards(call, shards, prod(call.first.shape[:-2]) * high, wide)
+        rows, in_dram = shards.shape[0] // TILE, True
+    if Layout.ROW_MAJOR not in (call.first.layout, call.second.layout):
+        return
+    if call.core_grid is not None:
+        if shards is None and _ragged(call):
+            raise ArgumentError(
+                "The last two dimensions of the first tensor and the last dimension of the second tensor must be a "
+                "multiple of tile size\ninput_tensor_a, input_tensor_b: use to_layout(TILE_LAYOUT)"
+            )
+        return
+    sides = {"per_core_N": columns, "per_core_M": rows} | ({"in0_block_w": depth} if in_dram else {})
+    missing = next((name for name, side in sides.items() if not side), None)
+    blocks = (rows or columns) and (depth % 2 == 0 or max(rows, columns) > SQUARE_BLOCKS[0])
+    if missing is not None and (in_dram or blocks):  # else the program is one of single tiles
+        raise ArgumentError(f"{missing} must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
+
+
+def _whole_tiles(spec: TensorSpec, turned: bool) -> tuple[int, int]:
+    """Whole tiles down and across an operand, with its padding."""
+    down, across = (side // TILE for side in spec.padded_shape[-2:])
+    return (across, down) if turned else (down, across)
+
+
+def _ragged(call: MatmulArguments) -> bool:
+    """Whether rows leave parts of tiles, of M, K or N."""
+    columns = call.second.padded_shape[-2 if call.transpose_b else -1]
+    return any(side % TILE for side in (*call.first.padded_shape[-2:], columns))
 
 
 def require_shards(call: MatmulArguments, shards: ShardSpec, rows: int, depth: int) -> None:

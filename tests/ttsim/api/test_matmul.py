@@ -449,3 +449,48 @@ def test_a_bias_is_looked_at_before_the_program_and_after_the_output():
         place = ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG
         with pytest.raises(DeviceError, match=r"^Shard width 32 must match physical width 64"):
             ttsim.linear(first, second, bias=wide, program_config=config, memory_config=place)
+
+
+@pytest.mark.parametrize(
+    ("sides", "in_rows", "places", "named", "line"),
+    [
+        ((64, 64, 7), "second", "DRAM L1", {}, "per_core_N must be greater than 0!"),
+        ((7, 64, 64), "first", "L1 DRAM", {}, "per_core_M must be greater than 0!"),
+        ((7, 64, 7), "both", "DRAM DRAM", {}, "per_core_N must be greater than 0!"),
+        ((7, 64, 7), "both", "L1 DRAM", {}, "Inputs to matmul must be tilized"),
+        ((64, 7, 64), "both", "DRAM DRAM", {}, "in0_block_w must be greater than 0!"),
+        ((64, 7, 64), "both", "DRAM L1", {}, "Inputs to matmul must be tilized"),
+        (
+            (64, 64, 40),
+            "second",
+            "DRAM DRAM",
+            {"core_grid": ttsim.CoreGrid(x=2, y=2)},
+            "The last two dimensions of the",
+        ),
+        (
+            (64, 64, 64),
+            "both",
+            "DRAM DRAM",
+            {"core_grid": ttsim.CoreGrid(x=2, y=2)},
+            "Inputs to matmul must be tilized",
+        ),
+    ],
+)
+def test_rows_of_less_than_a_tile_have_no_blocks(sides, in_rows, places, named, line):
+    """A program is chosen before layouts are looked at, by whole tiles of the operands as they lie."""
+    rows, depth, columns = sides
+    with ttsim.open_device(values="off") as device:
+        first, second = (
+            ttsim.zeros(
+                shape,
+                ttsim.bfloat16,
+                layout=ttsim.ROW_MAJOR_LAYOUT if in_rows in (name, "both") else ttsim.TILE_LAYOUT,
+                device=device,
+                memory_config=getattr(ttsim, f"{place}_MEMORY_CONFIG"),
+            )
+            for name, shape, place in zip(
+                ("first", "second"), ((rows, depth), (depth, columns)), places.split(), strict=True
+            )
+        )
+        with pytest.raises(ArgumentError, match=f"^{re.escape(line)}"):
+            ttsim.matmul(first, second, **named)

@@ -240,3 +240,17 @@ def test_a_pool_whose_copy_of_the_output_is_refused_has_no_result():
         place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.DRAM, shards)
         with pytest.raises(ttnn.DeviceError, match=r"^Invalid DRAM shard grid: shard core \(0, 1\) is not on row 0"):
             ttnn.avg_pool2d(x, 2, 21, 8, 128, (3, 3), (1, 1), (0, 1, 0, 0), memory_config=place)
+
+
+@pytest.mark.parametrize(
+    ("sides", "line"),
+    [
+        ((1, 1, 1, 64, 32), "Pool2D: Input tensor must be rank 2, 3, or 4, got rank 5"),
+        ((64, 32), "Pool2D: For rank-2 input [H, W], batch_size and channels must be 1"),
+    ],
+)
+def test_axes_are_looked_at_before_windows(sides, line):
+    with ttnn.open_device(values="off", l1_small_size=32768) as device:
+        x = ttnn.ones(sides, device=device)
+        with pytest.raises(ttnn.DeviceError, match=f"^{re.escape(line)}"):
+            ttnn.max_pool2d(x, 1, 8, 8, 32, (9, 0), (2, 2), (0, 0), (1, 1), dtype=ttnn.bfloat8_b)
