@@ -1,9 +1,11 @@
 """Heads of BERT's fused projection: ttnn.experimental."""
 
+from collections.abc import Sequence
+
 from device.cores import CoreCoord
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.fused_heads import NAME, FusedSplitArguments, plan_fused_split
-from ttsim.api.device_calls import cached_plan, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, required_device
 from ttsim.api.heads import Heads, experimental
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -16,7 +18,7 @@ def split_query_key_value_and_split_heads(
     *,
     memory_config: MemoryConfig | None = None,
     num_heads: int = 16,
-    output_tensors: object = None,
+    output_tensors: Sequence[Tensor | None] | None = None,
 ) -> Heads:
     """Queries, keys and values of BERT's projection, head by head.
 
@@ -28,7 +30,7 @@ def split_query_key_value_and_split_heads(
         memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards, whose cores
             and sizes follow from the tensor.
         num_heads: Heads of queries, of keys and of values.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors, which are left as they are, as in ttnn: the results are new tensors.
 
     Returns:
         Queries and values [batch, heads, rows, head size], and between them keys [batch, heads, head size, rows].
@@ -43,10 +45,15 @@ def split_query_key_value_and_split_heads(
         >>> query.shape, key.shape
         (Shape([1, 4, 64, 32]), Shape([1, 4, 32, 64]))
     """
-    require_left_out(NAME, output_tensors=output_tensors)
     device = required_device(NAME, input_tensor)
     grid = compute_with_storage_grid_size
-    call = FusedSplitArguments(source=input_tensor.spec, heads=num_heads, within=(grid.x, grid.y), place=memory_config)
+    call = FusedSplitArguments(
+        source=input_tensor.spec,
+        heads=num_heads,
+        within=(grid.x, grid.y),
+        place=memory_config,
+        targets=len(output_tensors or ()),
+    )
     with device.function(f"ttnn.experimental.{NAME}"):
         results = run(cached_plan(plan_fused_split, device, call), {"input": input_tensor}, device)
     return results["query"], results["key"], results["value"]

@@ -8,7 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from ops.planners.attention.heads import FALCON, FALCON_HEADS, TARGETS, SplitArguments, plan_join, plan_split
 from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
-from ttsim.api.device_calls import cached_plan, converted, operation_as, require_left_out, required_device
+from ttsim.api.device_calls import cached_plan, converted, operation_as, required_device
 from ttsim.api.eltwise import multiply
 from ttsim.api.shape import unsqueeze_to_4D
 from ttsim.api.softmax import DEFAULT, Config, computed_softmax
@@ -399,7 +399,7 @@ def create_qkv_heads_from_separate_tensors(
     num_kv_heads: int | None = None,
     transpose_k_heads: bool = True,
     memory_config: MemoryConfig | None = None,
-    output_tensors: object = None,
+    output_tensors: Sequence[Tensor | None] | None = None,
 ) -> Heads:
     """Queries in BLOCK shards, and keys and values in those of another tensor, head by head.
 
@@ -410,7 +410,7 @@ def create_qkv_heads_from_separate_tensors(
         num_kv_heads: Heads of keys and of values; None for as many.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         memory_config: HEIGHT shards, whose cores and sizes follow from ``input``.
-        output_tensors: Not simulated; None creates new tensors.
+        output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
         Three tensors [batch, heads, rows, head size].
@@ -426,7 +426,7 @@ def create_qkv_heads_from_separate_tensors(
         [Shape([1, 2, 64, 32]), Shape([1, 2, 32, 32]), Shape([1, 2, 32, 32])]
     """
     owner = "create_qkv_heads_from_separate_tensors"
-    require_left_out(owner, output_tensors=output_tensors)
+    targets = _targets(output_tensors)
     device, _ = required_device(owner, input), required_device(owner, input_kv)
     call = SeparateArguments(
         source=input.spec,
@@ -435,10 +435,11 @@ def create_qkv_heads_from_separate_tensors(
         kv_heads=num_heads if num_kv_heads is None else num_kv_heads,
         transposed=transpose_k_heads,
         place=memory_config,
+        targets=_specs(targets),
     )
     plan = cached_plan(plan_separate_split, device, call)
     with device.function(f"ttnn.experimental.{owner}"):
-        results = run(plan, {"input": input, "kv": input_kv}, device)
+        results = run(plan, {"input": input, "kv": input_kv, **_named(targets)}, device)
     return results["query"], results["key"], results["value"]
 
 
@@ -511,6 +512,11 @@ def _specs(targets: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
     return tuple(tensor.spec for tensor in targets)
 
 
+def _named(targets: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    """The caller's tensors for the results, by their names in plans."""
+    return dict(zip(TARGETS, targets, strict=True)) if targets else {}
+
+
 def _split(
     owner: str, call: SplitArguments, tensor: Tensor, other: Tensor | None = None, targets: tuple[Tensor, ...] = ()
 ) -> Heads:
@@ -519,9 +525,7 @@ def _split(
     if other is not None:
         required_device(short, other)
     plan = cached_plan(plan_split, device, call)
-    tensors = {"input": tensor} | ({} if other is None else {"kv": other})
-    if targets:
-        tensors |= zip(TARGETS, targets, strict=True)
+    tensors = {"input": tensor, **({} if other is None else {"kv": other}), **_named(targets)}
     with device.function(f"ttnn.{owner}"):
         results = run(plan, tensors, device)
     return results["query"], results["key"], results["value"]

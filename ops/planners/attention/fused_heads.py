@@ -30,6 +30,9 @@ class FusedSplitArguments:
     heads: int
     within: tuple[int, int]  # Columns and rows of cores that shards must lie within
     place: MemoryConfig | None = None
+    targets: int = (
+        0  # How many tensors the caller gives for the results, which the library counts and leaves as they are
+    )
 
 
 def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
@@ -44,6 +47,8 @@ def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
     results = _results(call, size)
     for text in _refusals(call):
         raise DeviceError(f"{text}\n{HINT}")
+    if call.targets not in (0, PARTS):
+        raise DeviceError(f"Must have {PARTS} output tensors\noutput_tensors: give as many, or none")
     _require_what_kernels_do(call, spec)
     builder = PlanBuilder(spec, {"input": source})
     read = builder.tensor("input")

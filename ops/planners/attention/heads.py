@@ -9,6 +9,7 @@ from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     TILE,
+    BufferType,
     Layout,
     MemoryConfig,
     ShardOrientation,
@@ -75,7 +76,7 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
     builder = PlanBuilder(spec, {"input": call.source, "kv": call.other, **named})
     if call.targets:
-        _check_targets(builder, call, specs)
+        check_targets(builder, call.targets, specs, viewed=call.program == "CreateQKVHeads")
         specs = call.targets
     read = [builder.tensor("input")] + ([] if call.other is None else [builder.tensor("kv")])
     query, key, value = (PlanTensor(name, tensor) for name, tensor in zip(ROLES, specs, strict=True))
@@ -102,13 +103,22 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     return builder.finish(made)
 
 
-def _check_targets(builder: PlanBuilder, call: SplitArguments, results: tuple[TensorSpec, ...]) -> None:
-    """Leaves out the values of targets of another form; raises NotSimulatedError for other shards of views."""
-    for target, result in zip(call.targets, results, strict=True):
-        if call.program == "CreateQKVHeads" and target.memory_config != result.memory_config:
-            raise NotSimulatedError(
-                "create_qkv_heads: output_tensors have other shards than the results; leave them out"
+def check_targets(
+    builder: PlanBuilder, targets: Sequence[TensorSpec], results: Sequence[TensorSpec], *, viewed: bool
+) -> None:
+    """Leaves out the values of targets of another form.
+
+    Where circular buffers are views of targets (``viewed``), raises DeviceError for targets in DRAM, and
+    NotSimulatedError for other shards than those of the results.
+    """
+    for target, result in zip(targets, results, strict=True):
+        if viewed and target.memory_config.buffer_type is not BufferType.L1:
+            raise DeviceError(
+                "Only L1 buffers can have an associated circular buffer!\n"
+                "output_tensors: give the shards of the results"
             )
+        if viewed and target.memory_config != result.memory_config:
+            raise NotSimulatedError("output_tensors in other shards than the results are not simulated; leave them out")
         if (target.shape, target.data_format, target.layout) != (result.shape, result.data_format, result.layout):
             builder.leave_out_values(
                 f"output_tensors: {list(target.shape)} of {target.data_format} in {target.layout.name} layout is not "

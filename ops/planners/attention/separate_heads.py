@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
-from device.plan import CircularBuffer, Plan
+from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.attention.heads import FORMATS, RANK, places_of_groups
+from ops.planners.attention.heads import FORMATS, RANK, ROLES, TARGETS, check_targets, places_of_groups
 from ops.programs.attention.separate_heads import SplitSeparateHeads
 from ops.programs.buffer_shapes import shard_view, views_refusal
 
@@ -26,6 +26,7 @@ class SeparateArguments:
     kv_heads: int
     transposed: bool = True
     place: MemoryConfig | None = None
+    targets: tuple[TensorSpec, ...] = ()  # The caller's tensors `TARGETS` for the results, if there are any
 
 
 def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
@@ -42,14 +43,18 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
     specs = _results(call, columns // call.heads)
     for text in _refusals(call):
         raise DeviceError(f"{text}\n{HINT}")
-    builder = PlanBuilder(spec, {"input": call.source, "kv": call.other})
+    named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
+    builder = PlanBuilder(spec, {"input": call.source, "kv": call.other, **named})
+    if call.targets:
+        check_targets(builder, call.targets, specs, viewed=True)
+        specs = list(call.targets)
     own, others = call.source.shards, call.other.shards
     if (own.grid, own.orientation) != (others.grid, others.orientation):
         builder.leave_out_values(
             "create_qkv_heads_from_separate_tensors: cores read their own shards; give equal cores"
         )
     reads = [builder.tensor("input"), builder.tensor("kv")]
-    results = [PlanTensor(name, tensor) for name, tensor in zip(("query", "key", "value"), specs, strict=True)]
+    results = [PlanTensor(name, tensor) for name, tensor in zip(ROLES, specs, strict=True)]
     op = SplitSeparateHeads(
         heads=call.heads, kv_heads=call.kv_heads, transposed=call.transposed, data_format=call.source.data_format
     )
@@ -59,7 +64,10 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
         "CreateQKVHeadsSeparateTensorsDeviceOperation", op, reads, results[0], buffers, more_outputs=results[1:],
         refused=refused,
     )  # fmt: skip
-    return builder.finish({tensor.name: tensor for tensor in results})
+    made = {tensor.name: tensor for tensor in results}
+    if named:
+        made = {role: builder.written_into(made[role], builder.tensor(f"{TARGET}.{role}")) for role in ROLES}
+    return builder.finish(made)
 
 
 def _results(call: SeparateArguments, size: int) -> list[TensorSpec]:

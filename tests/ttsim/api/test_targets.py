@@ -170,6 +170,32 @@ def test_heads_are_written_into_three_tensors(device, function, columns, heads, 
     assert refusal(lambda: call([*out[:2], None])).startswith("Device: bad optional access\noutput_tensors: give three")
 
 
+@pytest.mark.parametrize("turns", [False, True])
+def test_heads_in_shards_are_written_into_three_tensors(device, turns):
+    x, kv = put_all(device, "1x1x64x64 tile block/64x32/2x1 + 1x1x32x128 tile block/32x64/2x1")
+    key = "1x2x32x32 tile height/32x32/2"
+    out = put_all(device, f"1x2x64x32 tile height/64x32/2 + {key} + {key}")
+    options = {"num_heads": 2, "transpose_k_heads": turns, "memory_config": ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG}
+    call = ttnn.experimental.create_qkv_heads_from_separate_tensors
+    wanted = [tensor.to_numpy() for tensor in call(x, kv, **options)]
+    call(x, kv, output_tensors=out, **options)
+    assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], wanted))
+    for place, text in (("", "Device: Only L1 buffers can"), (" l1", "NotSimulated: output_tensors in other shards")):
+        apart = put_all(device, " + ".join(f"1x2x{rows}x32 tile{place}" for rows in (64, 32, 32)))
+        assert refusal(lambda apart=apart: call(x, kv, output_tensors=apart, **options)).startswith(text)
+
+
+def test_fused_heads_are_new_tensors_whatever_the_caller_gives(device):
+    x = put(device, "1x1x64x384 tile block/64x192/2x1")
+    options = {"num_heads": 4, "memory_config": ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG}
+    call = ttnn.experimental.split_query_key_value_and_split_heads
+    three = put_all(device, "1x4x64x32 tile + 1x4x32x64 tile + 1x4x64x32 tile")
+    results = call(x, ttnn.CoreCoord(8, 8), output_tensors=three, **options)
+    assert results[0].buffer_address() != three[0].buffer_address()
+    text = refusal(lambda: call(x, ttnn.CoreCoord(8, 8), output_tensors=three[:2], **options))
+    assert text.startswith("Device: Must have 3 output tensors\noutput_tensors: give as many")
+
+
 def test_heads_of_another_form_than_the_results_are_planned_alone():
     with ttnn.open_device(values="off") as device:
         x, *out = put_all(device, "1x1x64x64 tile" + " + 1x2x64x32 tile float32" * 3)
