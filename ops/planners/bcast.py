@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from math import prod
 
 from device.cores import CoreCoord
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import in_dram
 from ops.programs.eltwise.bcast import Bcast, bcast_buffers
 
 HINT = "input_b: give a row, a column or a number for each matrix, or one for all"
@@ -61,7 +62,8 @@ def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
     result = left.changed(memory_config=place) if target is None else target
     for text in _refusals(call, place):
         raise DeviceError(f"{text}\n{HINT}")
-    refused = _shards_refusal(call, spec) if call.axes == "H" and left.memory_config.is_sharded() else None
+    by_shards = call.axes == "H" and left.memory_config.is_sharded()
+    refused = _shards_refusal(call, result, spec) if left.memory_config.is_sharded() else None
     op = Bcast(
         operation=call.operation, left_format=left.data_format, right_format=call.right.data_format,
         data_format=result.data_format, fast=True, axes=call.axes,
@@ -74,6 +76,8 @@ def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
             builder.leave_out_values(
                 "bcast: tiles in an output_tensor of rows are not simulated; give one in TILE_LAYOUT"
             )
+        if by_shards and refused is None and _mixes_rows(call, spec):
+            builder.leave_out_values("bcast: of shards, one row for all matrices and whole rows of cores are simulated")
         output = PlanTensor("output", result)
         buffers, name = bcast_buffers(call.axes, first, second, output, spec), "BcastDeviceOperation"
         made = builder.run(name, op, [first, second], output, buffers, refused=refused, dataflow=True)
@@ -109,8 +113,10 @@ def _refusals(call: BcastArguments, place: MemoryConfig) -> Iterator[str]:
         yield "Broadcast with batch is currently only supported when bN*bC=1 or N & C match or equivalent"
 
 
-def _shards_refusal(call: BcastArguments, spec: DeviceSpec) -> str | None:
-    """Why the program of a row and shards cannot be built; raises NotSimulatedError where it would mix up rows."""
+def _shards_refusal(call: BcastArguments, result: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the program of a row or a number and shards cannot be built; None where it can."""
+    if call.axes != "H":
+        return _outside_l1(call.left, result)
     config, shards, across = call.left.memory_config, call.left.shards, spec.grid.cols
     if config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
         return "Unsupported memory layout\ninput: give WIDTH or BLOCK shards"
@@ -119,6 +125,8 @@ def _shards_refusal(call: BcastArguments, spec: DeviceSpec) -> str | None:
             f"Output tensor should have same number of cores {own} as input tensor {shards.grid.num_cores()}\n"
             "output_tensor: give the shards of input_a"
         )
+    if refusal := _outside_l1(call.left, result):
+        return refusal
     count, blocks = shards.grid.num_cores(), config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     down = shards.grid.ranges[0].end.y + 1
     for number in range(count):  # the cores that the program counts on
@@ -128,7 +136,23 @@ def _shards_refusal(call: BcastArguments, spec: DeviceSpec) -> str | None:
                 f"Kernel 'reader' is setting runtime_arg_values for node {x}-{y}, but the kernel does not run on that "
                 "node.\ninput: give shards on cores from the first on, row by row"
             )
-    in_order = blocks or shards.orientation is ShardOrientation.ROW_MAJOR or count < across or count % across == 0
-    if prod(call.right.padded_shape[:-2]) != 1 or not in_order:
-        raise NotSimulatedError("bcast: of shards, one row for all matrices and whole rows of cores are simulated")
     return None
+
+
+def _outside_l1(left: TensorSpec, result: TensorSpec) -> str | None:
+    """Why circular buffers cannot lie on shards; None where all are in L1."""
+    for buffer, name, tensor in (("in0", "input_a", left), ("out", "output", result)):
+        if in_dram(tensor):
+            return (
+                f"DFB '{buffer}' borrows memory from TensorParameter '{name}', but its TensorSpec is not L1-resident "
+                "(L1 is required). Both L1 and L1_SMALL are accepted.\nbcast: move the shards to L1"
+            )
+    return None
+
+
+def _mixes_rows(call: BcastArguments, spec: DeviceSpec) -> bool:
+    """Whether shards meet other rows than their own matrices', whose numbers are not known."""
+    shards, across = call.left.shards, spec.grid.cols
+    count, blocks = shards.grid.num_cores(), call.left.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
+    in_order = blocks or shards.orientation is ShardOrientation.ROW_MAJOR or count < across or count % across == 0
+    return prod(call.right.padded_shape[:-2]) != 1 or not in_order

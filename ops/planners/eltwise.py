@@ -23,10 +23,10 @@ from ops.programs.eltwise.shards import (
     lies_in_place,
     on_all_cores,
     repeated,
-    require_shards_within,
     rescaled,
     rows_on_all_cores,
     shard_view,
+    shards_beside,
     shards_outside,
     tiles_of,
     unary_buffers,
@@ -224,8 +224,8 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
-    if on_shards:
-        require_shards_within(op.cores, result.spec, op.operation)
+    if on_shards and (reason := shards_beside(op.cores, result.spec, op.operation)):
+        builder.leave_out_values(reason)
     return builder.run(
         "BinaryNgDeviceOperation",
         op,

@@ -15,9 +15,9 @@ from ops.programs.eltwise.shards import (
     all_lie_alike,
     on_all_cores,
     repeated,
-    require_shards_within,
     rescaled,
     shard_view,
+    shards_beside,
     tiles_of,
 )
 from ops.programs.eltwise.ternary import Ternary
@@ -110,12 +110,15 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         read = list(tensors[: len(call.tensors)])
         result = PlanTensor("output", made) if call.target is None else tensors[-1]
+        in_place = all_lie_alike([*call.tensors, result.spec])
+        if in_place and (reason := shards_beside(call.op.cores, result.spec, call.op.operation)):
+            builder.leave_out_values(reason)
         return builder.run(
             "TernaryDeviceOperation",
             call.op,
             list(tensors),
             result if call.target is None else None,
-            _buffers(call, read, result, spec),
+            _buffers(call, read, result, spec, in_place=in_place),
             key=(
                 "ternary",
                 call.op,
@@ -132,16 +135,13 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
 
 
 def _buffers(
-    call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec
+    call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, in_place: bool
 ) -> tuple[CircularBuffer, ...]:
     """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each.
 
     Tiles of interleaved operands pass through as many buffers beside the view of the result.
     """
-    in_place = all_lie_alike([*call.tensors, result.spec])
     ends = [*zip(ROLES, read, strict=False), ("result", result)]
-    if in_place:
-        require_shards_within(call.op.cores, result.spec, call.op.operation)
 
     def tiles(role: str, tensor: PlanTensor) -> CircularBuffer:
         if in_place and tensor.spec.memory_config.is_sharded():

@@ -183,15 +183,14 @@ def tiles_of(
     return tile_buffer(name, tiles, data_format, cores or first_cores(grid.cores, grid.cols, grid.rows), view_of)
 
 
-def require_shards_within(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> None:
-    """Raises NotSimulatedError for shards combined in place on cores that a call may not use.
+def shards_beside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:
+    """Why numbers are not known of shards combined in place on cores that a call may not use; None for no such cores.
 
-    The real library writes arguments of cores where the program does not run, and often crashes.
+    The real library writes arguments of cores where the program does not run; it crashes, or goes on.
     """
-    if cores is not None and not cores.contains(tensor.shards.grid):
-        raise NotSimulatedError(
-            f"{name}: shards on cores beside sub_core_grids are not simulated; leave sub_core_grids out"
-        )
+    if cores is None or cores.contains(tensor.shards.grid):
+        return None
+    return f"{name}: shards on cores beside sub_core_grids are not simulated; leave sub_core_grids out"
 
 
 def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:

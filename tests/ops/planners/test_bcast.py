@@ -1,6 +1,7 @@
 """bcast: the program, as ttnn 0.81.1 plans it on a device of 8x8 cores, and what it refuses."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,10 @@ def tiles(*shape, place=DRAM_MEMORY_CONFIG, data_format=BFLOAT16, layout=Layout.
 def shards(scheme, shape, end, start=(0, 0)):
     grid = CoreRangeSet([CoreRange(CoreCoord(*start), CoreCoord(*end))])
     return MemoryConfig(TensorMemoryLayout[scheme], BufferType.L1, ShardSpec(grid, shape))
+
+
+def in_dram(place):
+    return replace(place, buffer_type=BufferType.DRAM)
 
 
 BLOCKS = shards("BLOCK_SHARDED", (64, 32), (2, 1))
@@ -124,3 +129,32 @@ def test_programs_of_shards_that_cannot_be_built(place, text):
     plan = plan_bcast(BcastArguments(operation="add", axes="H", left=left, right=tiles(1, 1, 1, 96)), SPEC)
     (step,) = [step for step in plan.steps if isinstance(step, Operation)]
     assert step.refused.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "axes", "first"),
+    [
+        (
+            tiles(1, 2, 64, 96, place=in_dram(COLUMNS)),
+            tiles(1, 1, 1, 96),
+            "H",
+            "DFB 'in0' borrows memory from TensorParam",
+        ),
+        (
+            tiles(1, 2, 64, 96, place=in_dram(HEIGHTS)),
+            tiles(1, 1, 1, 1),
+            "HW",
+            "DFB 'in0' borrows memory from TensorPara",
+        ),
+        (tiles(1, 2, 64, 96, place=in_dram(HEIGHTS)), tiles(1, 1, 1, 96), "H", "Unsupported memory layout"),
+    ],
+)
+def test_shards_in_dram_hold_no_circular_buffers(left, right, axes, first):
+    plan = plan_bcast(BcastArguments(operation="add", axes=axes, left=left, right=right), SPEC)
+    assert [step.refused.startswith(first) for step in plan.steps if isinstance(step, Operation)] == [True]
+
+
+def test_numbers_of_shards_and_a_row_for_each_matrix_are_not_known():
+    left, right = tiles(1, 2, 64, 96, place=BLOCKS), tiles(1, 2, 1, 96)
+    plan = plan_bcast(BcastArguments(operation="add", axes="H", left=left, right=right), SPEC)
+    assert plan.without_values == "bcast: of shards, one row for all matrices and whole rows of cores are simulated"

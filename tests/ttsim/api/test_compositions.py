@@ -330,3 +330,20 @@ def test_tensors_that_take_no_powers_of_integers(device, target, exponent, line)
 def test_ranges_and_random_numbers_that_are_refused(device, call, line):
     with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
         eval(f"ttsim.{call}", {"ttsim": ttsim, "device": device})
+
+
+@pytest.mark.parametrize("call", ["add(x, x{})", "gt(x, 2.0{})", "mac(x, x, x{})"])
+def test_shards_beside_the_cores_of_a_call_are_planned_without_numbers(device, call):
+    """The real library plans them as if the cores were all."""
+    place = ttsim.create_sharded_memory_config((64, 64), ttsim.CoreGrid(y=2, x=2), ttsim.ShardStrategy.BLOCK)
+    x = ttsim.ones((64, 64), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
+    first = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(0, 0))])
+
+    def usage(text):
+        names = {"ttsim": ttsim, "cores": first}
+        return ttsim.graph.query_op_constraints(lambda x: eval(f"ttsim.{text}", names, {"x": x}), device, x)
+
+    limited = call.format(", sub_core_grids=cores")
+    assert usage(limited).resource_usage == usage(call.format("")).resource_usage
+    with pytest.raises(ttsim.NotSimulatedError, match="shards on cores beside sub_core_grids are not simulated"):
+        eval(f"ttsim.{limited}", {"ttsim": ttsim, "x": x, "cores": first})
