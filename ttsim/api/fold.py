@@ -6,12 +6,13 @@ from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
-from ops.planners.shape.fold import plan_fold
+from ops.planners.shape.fold import RANK, plan_fold
+from ops.planners.to_config import no_such_axis
 from ttsim.api.device_calls import converted, integers_of, operation, required_device
 from ttsim.api.pad import pad
-from ttsim.api.shape import slice, transpose
+from ttsim.api.shape import permute, reshape_on_device, slice, transpose
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 
@@ -64,6 +65,11 @@ def fold(
     around = tuple(zip(sides[::2], sides[1::2], strict=True))
     window, place = (stride_h, stride_w), override_memory_config
     if use_transpose_as_fold:
+        if collapse_output:
+            raise DeviceError(
+                "Fold: collapse_output=True is not supported with use_transpose_as_fold=True (legacy path bypasses "
+                "prim::fold). Drop use_transpose_as_fold to use collapse_output.\ncollapse_output: leave it out"
+            )
         shape = None if output_shape is None else integers_of("output_shape", output_shape)
         return _by_transposing(input, window, (sides[0], sides[2], sides[5]), grid_size or FEW_CORES, place, shape)
     return converted("fold", plan_fold, input, window, around, place=place, collapsed=collapse_output)
@@ -79,9 +85,15 @@ def _by_transposing(
 ) -> Tensor:
     """Images [N, C, H, W] in HEIGHT shards, folded as older releases did: columns and then rows by transpositions."""
     required_device("fold", images)
-    own = images.memory_config().shard_spec
+    own, rank = images.memory_config().shard_spec, len(images.shape)
+    if rank < RANK:
+        raise DeviceError(f"{no_such_axis(rank)}\ninput: give images [N, C, H, W]")
+    if rank > RANK:
+        raise DeviceError("Permute dimensions must match input tensor rank\ninput: give images [N, C, H, W]")
+    if min(window) < 1:
+        raise NotSimulatedError(f"fold: the real library crashes on windows of {window}; give windows")
     if own is None:
-        raise NotSimulatedError("fold: use_transpose_as_fold of interleaved images is not simulated; shard them")
+        return _by_transposing_pages(images, window, padding, output_shape)
     if images.memory_config().memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         raise DeviceError("fold op does not support non height-sharding!\ninput: give HEIGHT shards")
     (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
@@ -112,6 +124,29 @@ def _by_transposing(
     tensor = transpose(tensor, 1, 2)
     end = output_shape or (batch, sides[0] // rows, sides[1] // columns, channels * rows * columns)
     return slice(tensor, [0] * len(end), end, [1] * len(end), memory_config=place or shards(*end))
+
+
+def _by_transposing_pages(
+    images: Tensor, window: tuple[int, int], padding: tuple[int, int, int], output_shape: tuple[int, ...] | None
+) -> Tensor:
+    """Interleaved images [N, C, H, W] with zeros behind their sides, folded to [N, H / rows, W / columns, channels].
+
+    As in the library all tensors on the way live until the result is there.
+    """
+    (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
+    channels += behind
+    high, wide = (round_up(side, TILE) for side in (height + above, width + left))
+    padded = pad(images, (batch, channels, high, wide), [0, 0, 0, 0], 0.0)
+    turned = permute(padded, (0, 3, 1, 2), memory_config=L1_MEMORY_CONFIG)
+    wider = reshape_on_device(turned, batch, wide // columns, channels * columns, high, memory_config=L1_MEMORY_CONFIG)
+    by_rows = transpose(wider, 2, 3, memory_config=L1_MEMORY_CONFIG)
+    sides = batch, wide // columns, high // rows, channels * columns * rows
+    folded = reshape_on_device(by_rows, *sides, memory_config=L1_MEMORY_CONFIG)
+    result = transpose(folded, 1, 2, memory_config=L1_MEMORY_CONFIG)
+    if output_shape is None:
+        return result
+    ends = [1] * len(output_shape)
+    return slice(result, [0] * len(output_shape), output_shape, ends, memory_config=L1_MEMORY_CONFIG)
 
 
 def _viewed(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

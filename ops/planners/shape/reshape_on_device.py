@@ -6,8 +6,8 @@ Rows of the same length are seen under another shape in their buffer; others are
 from math import prod
 
 from device.cores import core_rectangle
-from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.errors import DeviceError
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
@@ -22,6 +22,7 @@ Shape = tuple[int, ...]
 RANK = 4
 WIDTH = 8  # elements of which rows have a whole multiple, for the program
 WAY_OUT = "reshape_on_device: ttnn.reshape moves the elements of any tensor"
+SHOWS_PADDING = f"reshape_on_device: the padding of tiles shows, whose numbers ttsim does not simulate; {WAY_OUT}"
 
 
 def plan_reshape_on_device(
@@ -33,13 +34,23 @@ def plan_reshape_on_device(
         raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-4, {len(padded)})\n{WAY_OUT}")
     if shape[-1] == padded[RANK - 1]:
         source.changed(shape=shape)  # refuses shards that do not hold the shape
-        _require_rows_in_place(source, shape)
-        return plan_of(source, spec, lambda _, tensor: PlanTensor(tensor.name, viewed(source, shape, spec)))
+        _require_room(source, shape)
+
+        def view(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+            if not _stay_in_place(source, shape) or source.shape[-1] != shape[-1]:
+                builder.leave_out_values(SHOWS_PADDING)
+            return PlanTensor(tensor.name, viewed(source, shape, spec))
+
+        return plan_of(source, spec, view)
     where = source.memory_config if place is None else place
+    require_shard_spec(where, in_rows=source.layout is Layout.ROW_MAJOR)
     result = TensorSpec(shape, source.data_format, source.layout, where)  # refuses shards that do not hold the shape
     _require_program(source, shape, where)
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        whole = source.shape[-1] == shape[-1] or source.shape[-1] % TILE == shape[-1] % TILE == 0
+        if source.layout is Layout.TILE and not (whole and _stay_in_place(source, shape)):
+            builder.leave_out_values(SHOWS_PADDING)
         buffers = _buffers(source, result, spec)
         return builder.run(
             "ReshapeDeviceOperation", ReshapeOnDevice(shape), [tensor], PlanTensor("output", result), buffers
@@ -48,16 +59,18 @@ def plan_reshape_on_device(
     return plan_of(source, spec, write)
 
 
-def _require_rows_in_place(source: TensorSpec, shape: Shape) -> None:
-    """Raises an error for a shape whose rows lie elsewhere."""
+def _stay_in_place(source: TensorSpec, shape: Shape) -> bool:
+    """Whether rows of the same length lie in the same places under another shape."""
     lines, new_lines = source.shape[-2], shape[-2]
-    if source.shape[-1] == shape[-1] and (
-        source.layout is Layout.ROW_MAJOR or lines == new_lines or not (lines % TILE or new_lines % TILE)
-    ):
+    return source.layout is Layout.ROW_MAJOR or lines == new_lines or not (lines % TILE or new_lines % TILE)
+
+
+def _require_room(source: TensorSpec, shape: Shape) -> None:
+    """Raises DeviceError for a shape whose padding has no room."""
+    if source.shape[-1] == shape[-1] and _stay_in_place(source, shape):
         return
     if prod(TensorSpec(shape, source.data_format, source.layout).padded_shape) > prod(source.padded_shape):
         raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{WAY_OUT}")
-    raise NotSimulatedError(f"reshape_on_device: ttsim does not simulate views that show padding; {WAY_OUT}")
 
 
 def reshapes_on_host(source: TensorSpec, shape: Shape) -> bool:
@@ -76,7 +89,7 @@ def reshapes_on_host(source: TensorSpec, shape: Shape) -> bool:
 
 
 def _require_program(source: TensorSpec, shape: Shape, place: MemoryConfig) -> None:
-    """Raises an error for a tensor that the program does not move, or misplaces."""
+    """Raises DeviceError for a tensor that the program does not move."""
     name, width = f"DataType::{source.data_format.name.upper()}", source.padded_shape[RANK - 1]
     if source.data_format not in (BFLOAT16, FLOAT32):
         raise DeviceError(f"Input tensor dtype must be BFLOAT16 or FLOAT32 but got {name}\n{WAY_OUT}")
@@ -94,10 +107,6 @@ def _require_program(source: TensorSpec, shape: Shape, place: MemoryConfig) -> N
                 f"input {volumes[0]} and output {volumes[1]}. Reshapes that change the tile padding are not supported "
                 f"on the tile path; use ttnn::reshape instead.\n{WAY_OUT}"
             )
-        whole_rows = source.shape[-1] == shape[-1] or not (source.shape[-1] % TILE or shape[-1] % TILE)
-        lines, new_lines = source.shape[-2], shape[-2]
-        if not whole_rows or (lines != new_lines and (lines % TILE or new_lines % TILE)):
-            raise NotSimulatedError(f"reshape_on_device: ttsim does not simulate tiles with padding here; {WAY_OUT}")
         return
     sizes = sorted(side * (source.data_format.element_bytes or 0) for side in (width, shape[-1]))
     if sizes[1] % sizes[0]:

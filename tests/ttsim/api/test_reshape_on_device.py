@@ -48,7 +48,7 @@ REFUSED = [
     ("4x1x16x214 tile", (64, 1, 1, 214), "Device: Tile reshape requires the input and output to have the same "
      "tile-padded physical volume, but got input 28672 and output 458752. Reshapes that change the tile padding"),
     ("1x1x251x288 tile", (1, 251, 1, 288), "Device: MeshBuffer must be large enough to hold the tensor."),
-    ("2x3x50x64 tile", (1, 1, -1, 64), "NotSimulated: reshape_on_device: ttsim does not simulate views that show"),
+    ("2x3x50x64 tile", (1, 1, -1, 64), "NotSimulated: reshape_on_device: the padding of tiles shows"),
     ("1x1x64x24 rows", (1, 1, 96, 16), "Device: Last dimension of the old shape (48) should be divisible by the last"),
 ]  # fmt: skip
 
