@@ -6,7 +6,7 @@ from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.roll import plan_roll, rolls_shards
-from ops.planners.shape.split import parts_place, plan_split
+from ops.planners.shape.split import parts_place, place_without_shards, plan_split
 from ops.programs.buffer_shapes import volume_tiles
 from ops.programs.data_movement.split import split_cores
 from ttsim.api.conversions import to_memory_config
@@ -197,6 +197,8 @@ def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig 
     device, spec = required_device("split", tensor), tensor.spec
     equal = len(set(sizes)) == 1 and sum(sizes) == spec.shape[axis]
     where = _parts_place(tensor, sizes, axis) if place is None else place
+    if len(sizes) > 1 and where.is_sharded() and where.shard_spec is None:
+        where = place_without_shards(spec, sizes, axis, where, device.spec)
     if axis != len(spec.shape) - 1 or not equal or split_cores(spec, len(sizes), device.spec) is None:
         reads_often = len(sizes) > READS_OF_L1 and where == DRAM_MEMORY_CONFIG
         source = to_memory_config(tensor, where) if reads_often else tensor

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.programs.data_movement.permute import even_shards
 from ops.programs.data_movement.split import SplitWidth, split_buffers, split_cores
 
 
@@ -44,3 +45,21 @@ def parts_place(source: TensorSpec, sizes: Sequence[int], axis: int) -> MemoryCo
     if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis] or rest or ragged:
         return DRAM_MEMORY_CONFIG
     return replace(place, shard_spec=shards.changed(shape=(shape[0], shape[1])))
+
+
+def place_without_shards(
+    source: TensorSpec, sizes: Sequence[int], axis: int, place: MemoryConfig, spec: DeviceSpec
+) -> MemoryConfig:
+    """Where parts lie that shall be in a scheme without shards: in DRAM if they differ.
+
+    Equal parts keep a tensor's shards in its scheme, and otherwise get even ones on all cores.
+    """
+    if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis]:
+        return DRAM_MEMORY_CONFIG
+    shards = source.memory_config.shard_spec
+    if shards is not None and source.memory_config.memory_layout is place.memory_layout:
+        return parts_place(source, sizes, axis)
+    shape = (*source.shape[:axis], sizes[0], *source.shape[axis + 1 :])
+    padded = TensorSpec(shape, source.data_format, source.layout).padded_shape
+    orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
+    return replace(place, shard_spec=even_shards(padded, place.memory_layout, orientation, spec.grid))
