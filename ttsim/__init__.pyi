@@ -109,9 +109,9 @@ from ttsim.api.quotients import (
 from ttsim.api.reduction import max as max, mean as mean, min as min, std as std, sum as sum, var as var
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
 from ttsim.api.shape import (
-    concat as concat, permute as permute, reshape as reshape, reshape_on_device as reshape_on_device, slice as slice,
-    squeeze as squeeze, stack as stack, transpose as transpose, unsqueeze as unsqueeze,
-    unsqueeze_to_4D as unsqueeze_to_4D, view as view,
+    TileReshapeMapMode as TileReshapeMapMode, concat as concat, permute as permute, reshape as reshape,
+    reshape_on_device as reshape_on_device, slice as slice, squeeze as squeeze, stack as stack, transpose as transpose,
+    unsqueeze as unsqueeze, unsqueeze_to_4D as unsqueeze_to_4D, view as view,
 )
 from ttsim.api.softmax import (
     scale_causal_mask_hw_dims_softmax_in_place as scale_causal_mask_hw_dims_softmax_in_place,

@@ -196,7 +196,7 @@ class TensorSpec:
             memory_layout=config.memory_layout,
             size_bytes=pages * page_bytes,
             page_bytes=page_bytes,
-            bank_bytes=shard_pages * aligned_page_bytes(page_bytes, config.buffer_type, spec),
+            bank_bytes=shard_pages * aligned_page_bytes(page_bytes, config.buffer_type, spec) if pages else 0,
             num_cores=min(shards.num_cores(), high * wide),
             cores=shards.grid,
         )

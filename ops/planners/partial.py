@@ -18,6 +18,7 @@ from device.numbers.formats import DataFormat, div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import in_dram
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.partial import SliceFromShards, SliceToShards, slice_buffers
 
@@ -117,8 +118,10 @@ def plan_sharded_to_interleaved_partial(
                 f"cache_tensor with {count} times its rows"
             )
         buffers = slice_buffers(Conversion.SHARDED_TO_INTERLEAVED, tensor, whole, spec)
-        name = "ShardedToInterleavedPartialDeviceOperation"
-        return builder.run(name, op, [tensor, whole], buffers=buffers)
+        name, refused = "ShardedToInterleavedPartialDeviceOperation", None
+        if in_dram(source):
+            refused = f"Only L1 buffers can have an associated circular buffer!\n{owner}: move the shards to L1"
+        return builder.run(name, op, [tensor, whole], buffers=buffers, refused=refused)
 
     return plan_of({"input": source, "target": target}, spec, write)
 

@@ -336,15 +336,14 @@ def placed(
     source_spec, spec = source.spec, builder.device_spec
     if place == source_spec.memory_config and into is None:
         return source
-    if (refused := without_spec(source_spec, place, data_format)) is not None:
+    refused = without_spec(source_spec, place, data_format) or blocks_in_dram(source_spec.memory_config, place)
+    if refused is not None:
         raise DeviceError(refused)
     result, current = source_spec.changed(memory_config=place, data_format=data_format), source_spec.memory_config
 
     def copy(conversion: Conversion, read: PlanTensor) -> PlanTensor:
         return copied(builder, conversion, read, result, name, into=into)
 
-    if (refused := blocks_in_dram(current, place)) is not None:
-        raise DeviceError(refused)
     if not current.is_sharded():
         deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
         return copy(Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source)

@@ -101,11 +101,16 @@ def _is_shape(values: Sequence[object]) -> bool:
 
 def _around_of_pairs(padding: object, rank: int) -> Around:
     are_pairs = isinstance(padding, Sequence) and all(isinstance(pair, Iterable) for pair in padding)
-    if not isinstance(padding, Sequence) or not are_pairs or len(padding) > rank:
+    if not isinstance(padding, Sequence) or not are_pairs:
         raise ArgumentTypeError(f"pad: padding must be pairs for at most {rank} axes, not {shown(padding)}")
     pairs = [tuple(required_integer("pad", "padding", side) for side in pair) for pair in padding]
     if any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
         raise ArgumentTypeError(f"pad: padding must be pairs of numbers of at least 0, not {shown(padding)}")
+    if len(pairs) > rank:
+        raise DeviceError(
+            f"ttnn.pad: padding len can't be larger than input tensor rank\npadding: give pairs for {rank} axes, not "
+            f"{len(pairs)}"
+        )
     return tuple([(0, 0)] * (rank - len(pairs)) + [(pair[0], pair[1]) for pair in pairs])
 
 

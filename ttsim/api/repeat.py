@@ -49,14 +49,14 @@ def repeat(
     return _repeated("repeat", input_tensor, counts, memory_config, optional_output_tensor)
 
 
-def _counts(owner: str, name: str, values: object, *, negative: bool = False) -> tuple[int, ...]:
+def _counts(owner: str, name: str, values: object, *, least: int = 0) -> tuple[int, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise ArgumentTypeError(
             f"ttnn.{owner}(): incompatible function arguments.\n{name} must be a sequence of integers"
         )
     counts = tuple(required_integer(owner, name, value) for value in values)
-    if not negative and any(count < 0 for count in counts):
-        text = f"{name} must be integers from 0 on, not {shown(values)}"
+    if any(count < least for count in counts):
+        text = f"{name} must be integers from {least} on, not {shown(values)}"
         raise ArgumentTypeError(f"ttnn.{owner}(): incompatible function arguments.\n{text}")
     return counts
 
@@ -89,7 +89,7 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
         >>> ttnn.expand(tensor, (4, 8, -1)).shape
         Shape([4, 8, 32])
     """
-    wanted, shape = _counts("expand", "output_shape", output_shape, negative=True), tuple(input_tensor.shape)
+    wanted, shape = _counts("expand", "output_shape", output_shape, least=-1), tuple(input_tensor.shape)
     required_device("expand", input_tensor)
     if len(wanted) < len(shape):
         raise DeviceError(
@@ -97,29 +97,19 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
             f"output_shape: it has {len(wanted)} sides, and the tensor {len(shape)}"
         )
     new = len(wanted) - len(shape)
-    sides = (1,) * new + shape
-    for index in reversed(range(len(wanted))):  # in the library's order
-        _require_expandable(sides[index], wanted[index], is_new=index < new)
-    counts = tuple(1 if length in (-1, side) else length for side, length in zip(sides, wanted, strict=True))
-    return _repeated("expand", input_tensor, counts, memory_config)
-
-
-def _require_expandable(side: int, wanted: int, *, is_new: bool) -> None:
-    """Raises DeviceError where `expand` cannot make a side of a tensor, or a new one (of 1), as long as wanted."""
-    if wanted < 0 and is_new:
+    if -1 in wanted[:new]:
         raise DeviceError(
-            f"Leading dimension must be non-negative (got {wanted}); it has no corresponding input dimension\n"
+            "Leading dimension must be non-negative (got -1); it has no corresponding input dimension\n"
             "output_shape: give the sides in front of the tensor's own"
         )
-    if wanted < -1:
-        raise DeviceError(
-            f"Expand dimension size must be -1 or non-negative (got {wanted})\noutput_shape: give -1 to keep a side"
-        )
-    if wanted != -1 and side not in (1, wanted):
+    sides = (1,) * new + shape
+    if any(side not in (1, length) and length != -1 for side, length in zip(sides, wanted, strict=True)):
         raise DeviceError(
             "Only size 1 dimensions can be expanded in the output shape\n"
-            f"output_shape: {wanted} differs from a side of {side}, which is not 1"
+            f"output_shape: {list(wanted)} differs from {list(shape)} in a side that is not 1"
         )
+    counts = tuple(1 if length in (-1, side) else length for side, length in zip(sides, wanted, strict=True))
+    return _repeated("expand", input_tensor, counts, memory_config)
 
 
 @operation_as("ttnn.experimental.")

@@ -5,7 +5,7 @@ from math import prod
 from numbers import Real
 from typing import Any
 
-from device.cores import CoreRangeSet
+from device.cores import CoreRangeSet, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.plan import Plan
@@ -34,6 +34,18 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
+
+
+class TileReshapeMapMode(PlainEnum):
+    """Whether `reshape` builds its map of tiles again; a program here always does. The numbers are ttnn's.
+
+    Examples:
+        >>> ttnn.TileReshapeMapMode.RECREATE.value
+        1
+    """
+
+    CACHE, RECREATE = range(2)
+
 
 FIXED_PADDING = ({-2, -1}, {-4, -3})  # axes of tiles that programs swap without filling the padding
 
@@ -219,7 +231,7 @@ def reshape(
     *,
     memory_config: MemoryConfig | None = None,
     pad_value: float | None = None,
-    reshape_tile_mode: object = None,
+    reshape_tile_mode: TileReshapeMapMode | None = None,
     sub_core_grids: CoreRangeSet | None = None,
     skip_padding_fill: bool = False,
 ) -> Tensor:
@@ -255,7 +267,12 @@ def reshape(
 
 
 def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
-    """Raises NotSimulatedError for sides with padding that are no plain reshape."""
+    """Raises NotSimulatedError for sides with padding that are no plain reshape, ArgumentTypeError beside a -1."""
+    if min((*shape, *padded), default=0) < 0:
+        raise ArgumentTypeError(
+            "ttnn.reshape(): incompatible function arguments.\n"
+            f"shape: give all sides, at least 0, beside padded_shape, not {list(shape)}"
+        )
     if prod(shape) != tensor.spec.volume:
         raise NotSimulatedError("reshape: a shape that shows or hides padding is not simulated; use slice or pad")
     if tensor.layout is Layout.ROW_MAJOR and padded != shape:
@@ -353,7 +370,7 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
 
     Args:
         input_tensor: A tensor on the host or the device.
-        dim: The axis or the axes to drop where their side is 1; None for every side of 1.
+        dim: The axis or the different axes to drop where their side is 1; None for every side of 1.
 
     Returns:
         A tensor of lower rank; ``input_tensor`` itself if no side is dropped.
@@ -368,10 +385,23 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
     """
     require_type("squeeze", Tensor, input_tensor=input_tensor)
     shape = input_tensor.shape
-    axes = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
-    gone = frozenset(axis for index in axes if shape[axis := _axis("squeeze", index, len(shape))] == 1)
+    dims = range(len(shape)) if dim is None else dim if isinstance(dim, Sequence) else (dim,)
+    axes = _different_axes(dims, len(shape))
+    gone = frozenset(axis for axis in axes if shape[axis] == 1)
     sides = [side for axis, side in enumerate(shape) if axis not in gone]
     return _reshaped("squeeze", input_tensor, sides, plan_squeeze, gone) if gone else input_tensor
+
+
+def _different_axes(dims: Sequence[object], rank: int) -> list[int]:
+    """Axes of squeeze counted from the front, the last first, as the library looks at them."""
+    numbers = [required_integer("squeeze", "dim", dim) for dim in dims]
+    axes = sorted((number + rank if number < 0 else number for number in numbers), reverse=True)
+    for place, axis in enumerate(axes):
+        if not 0 <= axis < rank:
+            raise DeviceError(_no_axis("squeeze", axis, rank))
+        if axis in axes[:place]:
+            raise DeviceError(f"dim {axis} appears multiple times in the list of dims\nsqueeze: name each axis once")
+    return axes
 
 
 @on_device
@@ -460,11 +490,16 @@ def _axis(function: str, dim: object, rank: int) -> int:
     """An axis counted from the front."""
     number = required_integer(function, "dim", dim)
     if not -rank <= number < rank:
-        raise DeviceError(
-            f"Dimension out of range (expected to be in range of [{-rank},{rank - 1}], but got {number})\n"
-            f"{function}: dim must lie between {-rank} and {rank - 1}"
-        )
+        raise DeviceError(_no_axis(function, number, rank))
     return number % rank
+
+
+def _no_axis(function: str, dim: int, rank: int) -> str:
+    """What the library says of an axis that there is not, and the beginning of ours."""
+    return (
+        f"Dimension out of range (expected to be in range of [{-rank},{rank - 1}], but got {dim})\n"
+        f"{function}: dim must lie between {-rank} and {rank - 1}"
+    )
 
 
 @operation_as(others={"starts": ["slice_start"], "ends": ["slice_end"], "steps": ["slice_step"]})

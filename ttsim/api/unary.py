@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.cores import CoreRangeSet, PlainEnum
-from device.errors import DeviceError, NotSimulatedError, shown
+from device.errors import NotSimulatedError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import BFLOAT16, quantize
 from device.numbers.vector_unit import VectorUnitMode
@@ -59,7 +59,6 @@ FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = MappingP
     }
 )
 
-VECTOR_MODES: Final = (2, 4)  # of ttnn: the faces of the left columns, and all faces
 
 # Names of ttnn that are not those of the activations: the activation, and its numbers where they are fixed.
 OTHER_NAMES: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = MappingProxyType(
@@ -92,13 +91,7 @@ def _bound(
 ) -> tuple[float, ...]:
     """The numbers of a call, which are taken out of its keywords."""
     for key, known in FIXED_KEYWORDS.get(name, {}).items():
-        argument = kwargs.pop(key, known[0])
-        if key == "vector_mode" and argument not in VECTOR_MODES:
-            raise DeviceError(
-                "Invalid Vector mode value. Expected vector mode C (2) or RC (4) for sigmoid\n"
-                f"vector_mode: give 4, all faces of a tile, not {shown(argument)}"
-            )
-        if argument not in known:
+        if (argument := kwargs.pop(key, known[0])) not in known:
             raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {known[0]} is")
     placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
     values = {**parameters, **dict(zip(placed, args, strict=False))}

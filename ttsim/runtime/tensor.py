@@ -49,6 +49,7 @@ from ttsim.runtime.types.call import incompatible, require_type_or_none, require
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
+SIDES_ONE_BY_ONE = 4  # of a shape that Tensor.reshape takes so
 EDGE_ITEMS = 2  # shown of each end of an axis of more than twice as many
 HEAD = "ttnn.Tensor("
 LARGEST_RATIO, LARGEST, SMALLEST = 1000, 1e8, 1e-4  # beyond these, numbers are printed with exponents
@@ -557,7 +558,8 @@ class Tensor(Operators):
         """The tensor on a device, or in another layout; itself if it is on the device already, wherever it lies.
 
         Args:
-            target: A device, or a layout; or else one of the two by its own name.
+            target: A device, or a layout, which a device operation gives a tensor there; or else one of the two by its
+                own name.
             mem_config: Place on the device; by default the place that a host tensor was made with, else DRAM.
             cq_id: Has no meaning here: there is one queue.
 
@@ -566,6 +568,8 @@ class Tensor(Operators):
         targets = [argument for argument in (target, device, target_layout) if argument is not None]
         target = targets[0] if len(targets) == 1 else None
         if isinstance(target, Layout):
+            if self._storage is not None and not self.keeps_padding:
+                return cast("Tensor", library_function("to_layout")(self, target))
             if self._storage is None and self.spec.data_format.is_block:
                 return self  # block floats have no rows, and the real library leaves them as they are
             return self._changed(self.spec.changed(layout=target))
@@ -606,8 +610,14 @@ class Tensor(Operators):
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
         """The same elements in another shape, of which one side may be -1; raises DeviceError for another volume.
 
-        On the device this is `ttnn.reshape`, as in ttnn, but for weights that were prepared.
+        The shape is a sequence, or four sides one by one (ArgumentTypeError). On the device this is `ttnn.reshape`, as
+        in ttnn, but for weights that were prepared.
         """
+        if len(shape) not in (1, SIDES_ONE_BY_ONE) or (len(shape) == 1 and isinstance(shape[0], SupportsIndex)):
+            raise ArgumentTypeError(
+                "reshape(): incompatible function arguments. The following argument types are supported:\n"
+                f"shape: give a sequence, or {SIDES_ONE_BY_ONE} sides, not {shown(shape)}"
+            )
         wanted = resolved_shape(shape, self.spec.volume)
         if self._storage is not None and not self.keeps_padding:
             return cast("Tensor", library_function("reshape")(self, wanted))
@@ -622,8 +632,11 @@ class Tensor(Operators):
     def pad_to_tile(self, pad_value: float) -> "Tensor":
         """The same host tensor with its last two axes filled up to whole tiles; one axis counts as a row.
 
-        Padding would hold ``pad_value``, which never reaches a result here.
+        A tensor in tiles on the device is returned as it is. Padding would hold ``pad_value``, which never reaches a
+        result here.
         """
+        if self.device() is not None and self.layout is Layout.TILE:
+            return self
         self._require_host("pad_to_tile")
         spec = self.spec
         *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)

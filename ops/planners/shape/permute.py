@@ -276,5 +276,13 @@ def _run(
     op = permute.Permute(
         shape=source.spec.shape, axes=axes, packed=data_format if data_format.is_block and turns else None
     )
+    refused, twice = None, len(set(axes)) < len(axes)
+    if twice and source.spec.layout is Layout.TILE and permute.keeps_tiles(axes):
+        refused = "Invalid permutation: duplicate or out of range value\ndims: name each axis once"
+    elif twice:
+        builder.leave_out_values(
+            f"permute: an axis occurs twice in {list(axes)}, of which the library makes numbers that ttsim does not "
+            "simulate; name each axis once"
+        )
     name = f"{program}DeviceOperation"
-    return builder.run(name, op, [source], result, buffers, dataflow=dataflow)
+    return builder.run(name, op, [source], result, buffers, dataflow=dataflow, refused=refused)

@@ -198,11 +198,13 @@ def axis_of(dim: int, rank: int, argument: str) -> int:
 
 
 def axes_of(dims: Sequence[int], rank: int) -> tuple[int, ...]:
-    """An order of axes, counted from the first; raises DeviceError if it is none."""
-    axes = tuple(axis_of(dim, rank, "dims") for dim in dims) if len(dims) == rank else ()
-    if sorted(axes) != list(range(rank)):
+    """As many axes as there are, counted from the first; raises DeviceError for other numbers of axes.
+
+    As in the library an axis may occur twice.
+    """
+    if len(dims) != rank:
         raise DeviceError(
             "The number of dimensions in the tensor input does not match the length of the desired ordering\n"
             f"dims: {list(dims)} is no order of {rank} axes"
         )
-    return axes
+    return tuple(axis_of(dim, rank, "dims") for dim in dims)

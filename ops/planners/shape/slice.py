@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, aligned_page_bytes, layout_text
+from device.memory.layouts import TensorSpec, aligned_page_bytes, layout_text, require_shard_spec
 from device.memory.memory_config import (
     L1_MEMORY_CONFIG,
     TILE,
@@ -15,14 +15,14 @@ from device.memory.memory_config import (
     ShardOrientation,
     TensorMemoryLayout,
 )
-from device.numbers.formats import div_up, round_up
+from device.numbers.formats import BFLOAT8_B, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import page_alignment_bytes, require_cores, row_bytes, shard_row_bytes
-from ops.programs.data_movement.conversions import unpadding_refusal
+from ops.programs.data_movement.conversions import rows_of, unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
@@ -94,10 +94,12 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
     first = tuple(at + side if at < 0 else at for at, side in zip(begins, shape, strict=True))
     last = tuple(at + side if at < 0 else at for at, side in zip(ends, shape, strict=True))
     op = Cut(shape=shape, begins=first, ends=last, steps=tuple(taken))
-    if op.has_steps and source.data_format.is_block:
+    if op.has_steps and source.data_format == BFLOAT8_B:
         raise DeviceError(
             "Strided slice is not supported for BFLOAT8 tensors\ninput_tensor: make it bfloat16, with typecast"
         )
+    if _makes_rows(source, op) and source.data_format.is_block:
+        rows_of(source, source.shape, L1_MEMORY_CONFIG)  # refuses other block floats before the box is looked at
     for axis, step in enumerate(op.steps):
         if step < 1:
             raise DeviceError(f"Step({axis}) = {step} should be positive\nslice_step: no axis is read backwards")
@@ -135,8 +137,7 @@ def _cut(
     """
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
-    within_tiles = any(begin % TILE for begin in op.begins[-2:])
-    as_rows = source_spec.layout is Layout.ROW_MAJOR or op.has_steps or len(op.shape) == 1 or within_tiles
+    as_rows = source_spec.layout is Layout.ROW_MAJOR or _makes_rows(source_spec, op)
     if 0 in op.result_shape:
         return _nothing(builder, source, op, name, where, as_rows=as_rows)
     if where.is_sharded() and where.shard_spec is None:
@@ -204,6 +205,12 @@ def _require_form(target: TensorSpec, box: TensorSpec) -> None:
         raise DeviceError(f"{said} layout of {layout_text(box)}, however it is {layout_text(target)}\n{way_out}")
 
 
+def _makes_rows(source: TensorSpec, op: Cut) -> bool:
+    """Whether tiles become rows before they are cut."""
+    within_tiles = any(begin % TILE for begin in op.begins[-2:])
+    return source.layout is Layout.TILE and (op.has_steps or len(op.shape) == 1 or within_tiles)
+
+
 def _nothing(
     builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig, *, as_rows: bool
 ) -> PlanTensor:
@@ -229,6 +236,8 @@ def _cut_into_shards(builder: PlanBuilder, source: PlanTensor, op: Cut, name: st
     where = replace(place, shard_spec=fitted or even)
     if op.is_whole:
         return source if stays else placed(builder, source, where, name)
+    if stays and _makes_rows(tensor, op):
+        require_shard_spec(place, in_rows=False)
     if stays:
         return _cut(builder, source, op, name, where)
     box = _cut(builder, source, op, f"{name}.interleaved", MemoryConfig(buffer_type=place.buffer_type))

@@ -32,11 +32,7 @@ def plan_to_layout(
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE
     if layout is not source.layout:
-        where = source.memory_config if place is None else place
-        require_shard_spec(where, in_rows=False)
-        ragged = None if where.shard_spec is None else ragged_tiles(where.shard_spec)
-        if ragged is not None:  # the place must have tiles, even of rows
-            raise DeviceError(f"{ragged}\nmemory_config: give shards of whole tiles, and move the result afterwards")
+        _require_tiles(source.memory_config if place is None else place)
     if untilizes and target_format != source_format and (source_format, target_format) != (BFLOAT8_B, BFLOAT16):
         raise DeviceError(
             "dtype cannot be different from tensor dtype when converting to ROW_MAJOR_LAYOUT on device (allowed "
@@ -77,6 +73,7 @@ def in_other_layout(
     if spec.layout is layout:
         return source
     where = spec.memory_config if place is None else place
+    _require_tiles(where)
     if not spec.volume:
         return builder.allocate(name, _nothing_in(spec, layout, where, data_format))
     if layout is Layout.ROW_MAJOR:
@@ -95,6 +92,14 @@ def in_other_layout(
     tiles = tilized_by(builder, seen, name, place=where, data_format=data_format, whole=True, cores=cores)
     builder.free(rows)
     return tiles
+
+
+def _require_tiles(place: MemoryConfig) -> None:
+    """Raises DeviceError for a place of shards that are no whole tiles, even of rows, or that are not known."""
+    require_shard_spec(place, in_rows=False)
+    ragged = None if place.shard_spec is None else ragged_tiles(place.shard_spec)
+    if ragged is not None:
+        raise DeviceError(f"{ragged}\nmemory_config: give shards of whole tiles, and move the result afterwards")
 
 
 def _nothing_in(spec: TensorSpec, layout: Layout, place: MemoryConfig, data_format: DataFormat | None) -> TensorSpec:

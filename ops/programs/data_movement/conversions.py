@@ -190,19 +190,14 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                     "give wider shards, or interleaved rows"
                 )
         case Conversion.UNTILIZE:
-            parts = () if shards is None or not op.on_one_core else zip(source.matrix, shards.shape, strict=True)
-            for direction, (whole, part) in zip(("height", "width"), parts, strict=False):
-                if whole % part:
-                    yield (
-                        f"Uneven input shard {direction} {part} for tensor {direction} {whole} not supported for "
-                        "single core implementation\nuse_multicore: leave it out"
-                    )
             unit = page_alignment_bytes(target.memory_config, spec)
             if wanted is not None and (row := row_bytes(target, wanted.shape[1])) % unit:
                 yield (
                     f"Output shard row size {row} bytes must be aligned to {unit} bytes buffer alignment "
                     "requirement\nmemory_config: give wider shards"
                 )
+            if op.on_one_core:
+                yield from _uneven_shards_of_one_core(source, target)
             if (refused := blocks_in_dram(target.memory_config)) is not None:
                 yield refused
         case _:
@@ -212,6 +207,26 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
         yield f"{beyond_cores(0)}\nsub_core_grids: name a core, or leave it out for all"
     if blocks is not None and blocks.refusal is not None:
         yield f"{blocks.refusal}\nL1 is full: deallocate tensors, keep them in DRAM, or allow more cores"
+
+
+def _uneven_shards_of_one_core(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
+    """Shards of tiles or of rows that one core does not untilize: narrower than tiles, or not all as large."""
+    before, wanted = source.memory_config.shard_spec, target.memory_config.shard_spec
+    (high, wide), way_out = source.matrix, "use_multicore: leave it out"
+    if wanted is not None and wanted.shape[1] % TILE:
+        yield (
+            f"Output shard width {wanted.shape[1]} must be a multiple of tile width {TILE} for single core "
+            f"implementation\n{way_out}"
+        )
+    for side, shards in (("input", before), ("output", wanted)):
+        if shards is None:
+            continue
+        for direction, whole, part in (("width", wide, shards.shape[1]), ("height", high, shards.shape[0])):
+            if whole % part:
+                yield (
+                    f"Uneven {side} shard {direction} {part} for tensor {direction} {whole} not supported for single "
+                    f"core implementation\n{way_out}"
+                )
 
 
 def _refusals_of_copies(

@@ -86,8 +86,9 @@ def test_tensors_stay_unknown_on_the_host_and_back_on_a_device() -> None:
     with off() as device, ttsim.open_device(values="fast") as fast:
         there = computed(device)
         host = ttsim.from_device(there)
-        for tensor in (host, copy.copy(host), copy.deepcopy(host), host.reshape(1, 32), host.to(ttsim.ROW_MAJOR_LAYOUT),
-                       host.to(device), ttsim.from_torch(ttsim.to_torch(there), ttsim.bfloat8_b)):  # fmt: skip
+        for tensor in (host, copy.copy(host), copy.deepcopy(host), host.reshape((1, 32)),
+                       host.to(ttsim.ROW_MAJOR_LAYOUT), host.to(device),
+                       ttsim.from_torch(ttsim.to_torch(there), ttsim.bfloat8_b)):  # fmt: skip
             assert not tensor.known
             assert isinstance(ttsim.to_torch(tensor), UnknownTensor)
             assert "<no values>" in repr(tensor)

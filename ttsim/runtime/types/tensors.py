@@ -114,10 +114,24 @@ def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) 
         wanted = [index(side) for side in (first if isinstance(first, Sequence | np.ndarray) else [first])]  # type: ignore[arg-type]
     except TypeError:
         raise ArgumentTypeError(f"reshape: the shape must be integers, not {shown(first)}") from None
-    if wanted.count(-1) == 1:
-        rest = prod(side for side in wanted if side != -1)
-        if rest:
-            wanted[wanted.index(-1)] = volume // rest
+    named = f"({''.join(f'{side},' for side in wanted)})"
+    if wanted.count(-1) > 1:
+        raise DeviceError(
+            f"Shape cannot have more than 1 elements that is set to -1! Shape used: {named}\n"
+            "reshape: give all sides but one"
+        )
+    if -1 in wanted and 0 in wanted:
+        raise DeviceError(
+            f"cannot reshape tensor of 0 elements into shape {named} because the unspecified dimension size -1 can be "
+            "any value and is ambiguous\nreshape: give all sides"
+        )
+    if -1 in wanted:
+        wanted[wanted.index(-1)] = volume // prod(side for side in wanted if side != -1)
+    if min(wanted, default=0) < -1 and prod(wanted) == volume:
+        raise DeviceError(
+            "Attempting to reshape between two shapes with different volumes\n"
+            f"reshape: sides are at least 0, or -1, not {shown(wanted)}"
+        )
     if any(side < 0 for side in wanted) or prod(wanted) != volume:
         raise DeviceError(
             f"Invalid arguments to reshape\nreshape: a tensor of {volume} elements cannot take the shape "
