@@ -5,7 +5,7 @@ and transposed back afterwards. Shards are joined in place along axes that they 
 gathered, and interleaved tensors page by page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,8 +56,11 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
             )
         if other.layout is not first.layout:
             _require_convertible(first, other, ragged=ragged)
-        in_rows = ragged or layout is Layout.ROW_MAJOR
-        _require_one_format(*((_row_format(tensor) if in_rows else tensor.data_format) for tensor in (first, other)))
+        if not ragged:  # rows of ragged tiles are looked at once they are made
+            in_rows = layout is Layout.ROW_MAJOR
+            _require_one_format(
+                *((_row_format(tensor) if in_rows else tensor.data_format) for tensor in (first, other))
+            )
 
 
 def _require_convertible(first: TensorSpec, other: TensorSpec, *, ragged: bool) -> None:
@@ -107,17 +110,12 @@ def shards_refusal(
 ) -> str | None:
     """Why the library does not join shards, if it does not; said once the result is allocated."""
     first, rank = sources[0].memory_config, len(result.shape)
-    place, one_place = first.memory_layout, "\nconcat: shard all tensors over the same cores"
-    grid, *grids, result_grid = (
-        tensor.memory_config.shard_spec and tensor.memory_config.shard_spec.grid for tensor in (*sources, result)
+    place = first.memory_layout
+    grid, result_grid = (
+        tensor.memory_config.shard_spec and tensor.memory_config.shard_spec.grid for tensor in (sources[0], result)
     )
-    for other, other_grid in zip((tensor.memory_config for tensor in sources[1:]), grids, strict=True):
-        if not other.is_sharded():
-            return f"All tensors must be sharded or all must be interleaved{one_place}"
-        if other_grid != grid:
-            return f"Sharded tensors must have the same grid.{one_place}"
-        if other.memory_layout is not place:
-            return f"Sharded tensors must have the same memory layout.{one_place}"
+    if (refused := next(_unlike_shards(sources), None)) is not None:
+        return refused
     if result.memory_config.memory_layout is not place:
         return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
     if result_grid != grid:
@@ -140,6 +138,18 @@ def shards_refusal(
     if place is BLOCK:
         return None if result.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
+
+
+def _unlike_shards(sources: Sequence[TensorSpec]) -> Iterator[str]:
+    """In what the shards of several tensors differ, in the library's order."""
+    first, way_out = sources[0].memory_config, "\nconcat: shard all tensors over the same cores"
+    for other in (tensor.memory_config for tensor in sources[1:]):
+        if not other.is_sharded():
+            yield f"All tensors must be sharded or all must be interleaved{way_out}"
+        elif other.shard_spec is None or first.shard_spec is None or other.shard_spec.grid != first.shard_spec.grid:
+            yield f"Sharded tensors must have the same grid.{way_out}"
+        elif other.memory_layout is not first.memory_layout:
+            yield f"Sharded tensors must have the same memory layout.{way_out}"
 
 
 def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
@@ -242,6 +252,7 @@ class _Concat:
             unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")
             for tensor in inputs
         ]
+        _require_one_format(*(tensor.spec.data_format for tensor in rows))
         joined, spent = self._aligned(rows, "output.rows", consumed=True)
         result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)
         builder.free(joined, *spent)
@@ -308,9 +319,14 @@ class _Concat:
         if not first.memory_config.is_sharded():
             return self._interleaved(inputs, name)
         in_l1 = all(tensor.in_l1 for tensor in inputs)
+        if self.groups > 1 and not all(tensor.in_l1 for tensor in inputs if tensor.spec.memory_config.is_sharded()):
+            raise DeviceError(
+                f"Groups > 1 is not supported for DRAM-sharded concat (groups={self.groups} was provided). Move the "
+                "inputs and output to L1 sharding, or unshard them first.\ngroups: leave it out"
+            )
         if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # shards in DRAM are joined as they lie
-            if not all(tensor.spec.memory_config.is_sharded() for tensor in inputs):
-                raise DeviceError(MIXED)
+            if (refused := next(_unlike_shards([tensor.spec for tensor in inputs]), None)) is not None:
+                raise DeviceError(refused)
             return self._paged(inputs, name)
         if place.is_sharded() or (in_l1 and joins_in_place(first, self.axis)):
             return self._of_shards(inputs, name)

@@ -538,7 +538,7 @@ def slice(
     options: dict[str, Any] = {"place": memory_config, "cores": sub_core_grids}
     box = converted("slice", plan_slice, input_tensor, begins, behind, taken, target=output_tensor, **options)
     by_tiles = len(begins) > 1 and not any(begin % TILE for begin in begins[-2:]) and set(taken or ()) <= {1}
-    if pad_value is None or not by_tiles or not _cuts_tiles(input_tensor, box):
+    if pad_value is None or not by_tiles or not _cuts_tiles(input_tensor, box) or 0 in box.shape:
         return box
     filled = fill_implicit_tile_padding(box, pad_value)
     return filled if output_tensor is None else copy(filled, output_tensor)

@@ -49,7 +49,6 @@ from ttsim.runtime.types.call import incompatible, require_type_or_none, require
 from ttsim.runtime.types.of_torch import TorchTensor
 from ttsim.runtime.types.tensors import DataType, Shape, Tile, resolved_shape
 
-SIDES_ONE_BY_ONE = 4  # of a shape that Tensor.reshape takes so
 EDGE_ITEMS = 2  # shown of each end of an axis of more than twice as many
 HEAD = "ttnn.Tensor("
 LARGEST_RATIO, LARGEST, SMALLEST = 1000, 1e8, 1e-4  # beyond these, numbers are printed with exponents
@@ -610,14 +609,8 @@ class Tensor(Operators):
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
         """The same elements in another shape, of which one side may be -1; raises DeviceError for another volume.
 
-        The shape is a sequence, or four sides one by one (ArgumentTypeError). On the device this is `ttnn.reshape`, as
-        in ttnn, but for weights that were prepared.
+        On the device this is `ttnn.reshape`, as in ttnn, but for weights that were prepared.
         """
-        if len(shape) not in (1, SIDES_ONE_BY_ONE) or (len(shape) == 1 and isinstance(shape[0], SupportsIndex)):
-            raise ArgumentTypeError(
-                "reshape(): incompatible function arguments. The following argument types are supported:\n"
-                f"shape: give a sequence, or {SIDES_ONE_BY_ONE} sides, not {shown(shape)}"
-            )
         wanted = resolved_shape(shape, self.spec.volume)
         if self._storage is not None and not self.keeps_padding:
             return cast("Tensor", library_function("reshape")(self, wanted))

@@ -263,3 +263,11 @@ def test_parts_in_a_scheme_get_even_shards_if_they_are_equal(device, words, size
     x = put(device, words)
     bare = getattr(ttnn, f"L1_{scheme}_SHARDED_MEMORY_CONFIG")
     assert ttnn.split(x, size, axis, memory_config=bare)[0].memory_config() == place(wanted)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"), [("128x256 tile", "height/32x256/4"), ("128x256 tile height/64x256/2", "height/64x256/2")]
+)
+def test_a_tensor_that_is_not_repeated_gets_the_shards_that_a_repeated_one_gets(device, words, wanted):
+    repeated = ttnn.repeat(put(device, words), (1, 1), memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+    assert repeated.memory_config() == place(wanted)

@@ -93,7 +93,7 @@ def test_parts_go_by_rows_and_columns_of_devices_and_come_back(mesh):
 def test_conversions_views_copies_and_traces_reach_every_device(mesh):
     array = numbers(2, 32, 64)
     tensor = on(mesh, array, layout=ttsim.TILE_LAYOUT)
-    assert np.array_equal(joined(tensor.reshape((1, 64, 32)), mesh), array.reshape(2, 64, 32))
+    assert np.array_equal(joined(tensor.reshape(1, 64, 32), mesh), array.reshape(2, 64, 32))
     for other in (
         ttsim.typecast(tensor, ttsim.float32), tensor.to(ttsim.ROW_MAJOR_LAYOUT), tensor.cpu(),
         ttsim.to_memory_config(tensor, ttsim.L1_MEMORY_CONFIG), ttsim.reshape(tensor, (1, 32, 64)),
