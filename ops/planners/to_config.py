@@ -447,7 +447,7 @@ def plan_reshard(
     The shards are those of the tensor "target" if there is one, into which the program writes, whatever ``place`` is.
     """
     place = place if target is None else target.memory_config
-    result = source.changed(memory_config=place)
+    result = target or source.changed(memory_config=place)
     require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
     unlike = None if target is None else next(_unlike_target(source, target), None)
     if not source.memory_config.is_sharded():

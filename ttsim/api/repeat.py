@@ -49,14 +49,14 @@ def repeat(
     return _repeated("repeat", input_tensor, counts, memory_config, optional_output_tensor)
 
 
-def _counts(owner: str, name: str, values: object, *, least: int = 0) -> tuple[int, ...]:
+def _counts(owner: str, name: str, values: object, *, signed: bool = False) -> tuple[int, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
         raise ArgumentTypeError(
             f"ttnn.{owner}(): incompatible function arguments.\n{name} must be a sequence of integers"
         )
     counts = tuple(required_integer(owner, name, value) for value in values)
-    if any(count < least for count in counts):
-        text = f"{name} must be integers from {least} on, not {shown(values)}"
+    if not signed and any(count < 0 for count in counts):
+        text = f"{name} must be integers from 0 on, not {shown(values)}"
         raise ArgumentTypeError(f"ttnn.{owner}(): incompatible function arguments.\n{text}")
     return counts
 
@@ -89,7 +89,7 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
         >>> ttnn.expand(tensor, (4, 8, -1)).shape
         Shape([4, 8, 32])
     """
-    wanted, shape = _counts("expand", "output_shape", output_shape, least=-1), tuple(input_tensor.shape)
+    wanted, shape = _counts("expand", "output_shape", output_shape, signed=True), tuple(input_tensor.shape)
     required_device("expand", input_tensor)
     if len(wanted) < len(shape):
         raise DeviceError(
@@ -97,19 +97,29 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
             f"output_shape: it has {len(wanted)} sides, and the tensor {len(shape)}"
         )
     new = len(wanted) - len(shape)
-    if -1 in wanted[:new]:
-        raise DeviceError(
-            "Leading dimension must be non-negative (got -1); it has no corresponding input dimension\n"
-            "output_shape: give the sides in front of the tensor's own"
-        )
     sides = (1,) * new + shape
-    if any(side not in (1, length) and length != -1 for side, length in zip(sides, wanted, strict=True)):
-        raise DeviceError(
-            "Only size 1 dimensions can be expanded in the output shape\n"
-            f"output_shape: {list(wanted)} differs from {list(shape)} in a side that is not 1"
-        )
+    for axis in reversed(range(len(wanted))):
+        _require_expandable(sides[axis], wanted[axis], is_new=axis < new)
     counts = tuple(1 if length in (-1, side) else length for side, length in zip(sides, wanted, strict=True))
     return _repeated("expand", input_tensor, counts, memory_config)
+
+
+def _require_expandable(side: int, length: int, *, is_new: bool) -> None:
+    """Raises DeviceError for a side that does not become as long; one of a new axis is 1."""
+    if is_new and length < 0:
+        raise DeviceError(
+            f"Leading dimension must be non-negative (got {length}); it has no corresponding input dimension\n"
+            "output_shape: give the sides in front of the tensor's own"
+        )
+    if length < -1:
+        raise DeviceError(
+            f"Expand dimension size must be -1 or non-negative (got {length})\noutput_shape: give -1 for the own side"
+        )
+    if side not in (1, length) and length != -1:
+        raise DeviceError(
+            "Only size 1 dimensions can be expanded in the output shape\n"
+            f"output_shape: a side of {side} does not become {length}"
+        )
 
 
 @operation_as("ttnn.experimental.")

@@ -92,6 +92,11 @@ REFUSED = [
     ("1x32x64x64 tile", lambda x: ttnn.fold(x, 4, 2, use_transpose_as_fold=True),
      "Device: Tile reshape requires the input and output to have the same tile-padded physical volume, but got input "
      "131072 and output 262144."),
+    # expand looks at the last side first
+    ("2x1x3", lambda x: ttnn.expand(x, [2, -3, 3]),
+     "Device: Expand dimension size must be -1 or non-negative (got -3)"),
+    ("2x1x3", lambda x: ttnn.expand(x, [2, -3, 4]), "Device: Only size 1 dimensions can be expanded in the output"),
+    ("2x1x3", lambda x: ttnn.expand(x, [-5, 2, 3, 3]), "Device: Leading dimension must be non-negative (got -5)"),
     # squeeze, reshape and slice
     (IMAGE, lambda x: ttnn.squeeze(x, -6),
      "Device: Dimension out of range (expected to be in range of [-4,3], but got -2)"),
@@ -334,6 +339,8 @@ REFUSED = [
           ((128, 64), "Device: Uneven output shard width 64 for tensor width 96 not supported for single core"))),
     ("64x64 tile", lambda x: ttnn.reshard(x, high((32, 64), 2)), "Device: input must be sharded"),
     ("64x64 tile height/32x64/2", lambda x: ttnn.reshard(x, L1), "Device: output must be sharded"),
+    ("50x96 tile width/64x32/3 + 1x96 tile width/32x32/3", lambda x, y: ttnn.reshard(x, L1, output_tensor=y),
+     "Device: Input tensor logical shape (Shape([50, 96])) must equal output tensor logical shape (Shape([1, 96]))"),
     ("64x64 tile height/32x64/2 + 64x64 float32 tile height/64x64/1",
      lambda x, y: ttnn.reshard(x, L1, output_tensor=y),
      "Device: Input tensor dtype (DataType::BFLOAT16) must equal output tensor dtype (DataType::FLOAT32)"),
