@@ -145,8 +145,8 @@ def _repeated(
     if all(count == 1 for count in times):
         where = source.spec.memory_config if place is None else place
         if source.spec.layout is Layout.TILE and where.is_sharded() and where.shard_spec is None:
-            padded = TensorSpec(source.spec.shape, source.spec.data_format, Layout.TILE).padded_shape
-            where = with_shards(source.spec, padded, where, builder.device_spec)
+            tiles = TensorSpec(source.spec.shape, source.spec.data_format, Layout.TILE).padded_shape
+            where = with_shards(source.spec, tiles, where, builder.device_spec)
         return seen(placed(builder, source, where, "output"), result)
     if not shape:
         raise DeviceError("repeat does not support rank 0 tensors\ninput_tensor: reshape it to one axis")
