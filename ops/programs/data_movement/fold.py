@@ -11,7 +11,7 @@ import numpy as np
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT16, Array, DataFormat, div_up, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, Array, DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
@@ -72,9 +72,12 @@ def in_high_shards(tensor: TensorSpec) -> bool:
     return by_height and place.buffer_type is BufferType.L1
 
 
+FOLDED = (BFLOAT16, FLOAT32, UINT16)  # formats that stay
+
+
 def folded_format(tensor: TensorSpec) -> DataFormat:
-    """The format of a folded tensor, which has rows: block floats become bfloat16."""
-    return BFLOAT16 if tensor.data_format.is_block else tensor.data_format
+    """The format of a folded tensor, which has rows: but for those of `FOLDED`, formats become bfloat16."""
+    return tensor.data_format if tensor.data_format in FOLDED else BFLOAT16
 
 
 def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> bool:

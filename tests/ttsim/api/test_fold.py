@@ -76,3 +76,10 @@ def test_images_of_fewer_axes(sides, window, padding, line):
         image = ttsim.ones(sides, device=device)
         with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
             ttsim.fold(image, *window, padding=padding or (0, 0))
+
+
+@pytest.mark.parametrize(("dtype", "wanted"), [("uint32", "bfloat16"), ("uint16", "uint16"), ("float32", "float32")])
+def test_integers_become_bfloat16(dtype, wanted):
+    with ttsim.open_device(values="off") as device:
+        tensor = ttsim.zeros((2, 4, 32, 16), getattr(ttsim, dtype), device=device)
+        assert ttsim.fold(tensor, 2, 1).dtype is getattr(ttsim, wanted)
