@@ -69,7 +69,9 @@ def _repeated(
     device, spec = required_device(owner, tensor), tensor.spec
     rank = max(len(counts), len(spec.shape))
     sides, times = (1,) * (rank - len(spec.shape)) + spec.shape, (1,) * (rank - len(counts)) + counts
-    where = MemoryConfig(buffer_type=(spec.memory_config if place is None else place).buffer_type)
+    wanted = spec.memory_config if place is None else place
+    stays = place is not None and place.shard_spec is not None and tensor.layout is Layout.TILE
+    where = wanted if stays else MemoryConfig(buffer_type=wanted.buffer_type)
     shape = [side * count for side, count in zip(sides, times, strict=True)]
     return Tensor(np.zeros(shape, np.float32), tensor.dtype, layout=tensor.layout).to(device, where)
 

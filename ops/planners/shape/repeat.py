@@ -20,7 +20,7 @@ from ops.programs.buffer_shapes import is_uneven, shard_counts
 from ops.programs.data_movement.conversions import copied, filled
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
-from ops.programs.data_movement.placement import refuse_other_width
+from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width
 from ops.programs.data_movement.repeat import (
     RepeatTensor,
     generated_buffers,
@@ -281,6 +281,9 @@ class _Repeat:
         Shards that do not hold the result are refused first, but where rows have to become tiles before.
         """
         if place is not None:
+            refused = blocks_in_dram(place) if len(self.counts) <= RANK else None
+            if refused is not None:
+                raise DeviceError(refused)
             padded = TensorSpec(self.result, spec.data_format, spec.layout).padded_shape
             where = with_shards(spec, padded, place, self.spec)
             if not ragged:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
+from operator import gt
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
@@ -108,15 +109,18 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
             raise DeviceError(
                 f"End {end} must be greater than or equal to start {begin}\nslice_end: it lies behind the start"
             )
-    for axis, (begin, end, side) in enumerate(zip(op.begins, op.ends, op.shape, strict=True)):
+    stays = source.layout is Layout.TILE and not _makes_rows(source, op)  # and shows its padding
+    sides, unit = (source.padded_shape, TILE) if stays else (op.shape, 1)
+    for axis, (begin, end, side) in enumerate(zip(op.begins, op.ends, sides, strict=True)):
+        behind = round_up(end, unit) if axis >= len(sides) - 2 else end
         if begin >= side and begin != end:
             raise DeviceError(
                 f"Slice start[{axis}] ({begin}) must be less than input tensor shape[{axis}] ({side})\n"
                 "slice_start: begin within the tensor"
             )
-        if end > side:
+        if behind > side:
             raise DeviceError(
-                f"Ends {end} must be less than or equal to the shape of the tensor {side}\n"
+                f"Ends {behind} must be less than or equal to the shape of the tensor {side}\n"
                 "slice_end: end within the tensor, before its padding"
             )
     return op
@@ -140,6 +144,11 @@ def _cut(
     as_rows = source_spec.layout is Layout.ROW_MAJOR or _makes_rows(source_spec, op)
     if 0 in op.result_shape:
         return _nothing(builder, source, op, name, where, as_rows=as_rows)
+    if any(map(gt, op.ends, op.shape)):
+        builder.leave_out_values(
+            f"slice: the box ends at {list(op.ends)}, in the padding of {list(op.shape)}, whose numbers ttsim does not "
+            "simulate; end within the tensor"
+        )
     if where.is_sharded() and where.shard_spec is None:
         return _cut_into_shards(builder, source, op, name, where)
     if op.is_whole:

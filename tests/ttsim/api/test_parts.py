@@ -271,3 +271,8 @@ def test_parts_in_a_scheme_get_even_shards_if_they_are_equal(device, words, size
 def test_a_tensor_that_is_not_repeated_gets_the_shards_that_a_repeated_one_gets(device, words, wanted):
     repeated = ttnn.repeat(put(device, words), (1, 1), memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG)
     assert repeated.memory_config() == place(wanted)
+
+
+def test_tiles_without_elements_lie_in_the_shards_that_are_asked_for(device):
+    wanted = place("height/32x32/8")
+    assert ttnn.expand(put(device, "1x1x32x3 tile"), [0, 1, 1, -1, -1], memory_config=wanted).memory_config() == wanted

@@ -92,6 +92,18 @@ REFUSED = [
     ("1x32x64x64 tile", lambda x: ttnn.fold(x, 4, 2, use_transpose_as_fold=True),
      "Device: Tile reshape requires the input and output to have the same tile-padded physical volume, but got input "
      "131072 and output 262144."),
+    # whole tiles are cut with their padding, of unknown numbers
+    ("320x2 tile", lambda x: ttnn.slice(x, [0, 0], [320, 84]),
+     "Device: Ends 96 must be less than or equal to the shape of the tensor 32"),
+    ("320x2 tile", lambda x: ttnn.slice(x, [0, 32], [320, 40]),
+     "Device: Slice start[1] (32) must be less than input tensor shape[1] (32)"),
+    ("320x2 tile", lambda x: ttnn.slice(x, [0, 0], [320, 20]), "NotSimulated: slice: the box ends at [320, 20]"),
+    ("320x2 tile", lambda x: ttnn.slice(x, [1, 0], [320, 20]),
+     "Device: Ends 20 must be less than or equal to the shape of the tensor 2"),
+    ("2x4x32x16 uint32", lambda x: ttnn.fold(x, 2, 1), "NotSimulated: fold: the library takes the bytes of uint32"),
+    ("2x1x32x128 tile",
+     lambda x: ttnn.repeat(x, [1, 2, 1, 1], memory_config=in_dram(in_box(BLOCK, (64, 32), 6, 1))),
+     "Device: We don't support DRAM block sharding"),
     # expand looks at the last side first
     ("2x1x3", lambda x: ttnn.expand(x, [2, -3, 3]),
      "Device: Expand dimension size must be -1 or non-negative (got -3)"),
