@@ -145,7 +145,7 @@ def _unlike_shards(sources: Sequence[TensorSpec]) -> Iterator[str]:
     first, way_out = sources[0].memory_config, "\nconcat: shard all tensors over the same cores"
     for other in (tensor.memory_config for tensor in sources[1:]):
         if not other.is_sharded():
-            yield f"All tensors must be sharded or all must be interleaved{way_out}"
+            yield MIXED
         elif other.shard_spec is None or first.shard_spec is None or other.shard_spec.grid != first.shard_spec.grid:
             yield f"Sharded tensors must have the same grid.{way_out}"
         elif other.memory_layout is not first.memory_layout:
