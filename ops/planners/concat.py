@@ -7,7 +7,10 @@ gathered, and interleaved tensors page by page.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
@@ -21,14 +24,14 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import beyond_shards, require_cores, row_bytes
+from ops.programs.buffer_shapes import beyond_shards, core_counts, require_cores, row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
@@ -38,6 +41,7 @@ HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHAR
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
 LEAST_GROUP = 16  # columns of a group that tiles are turned by
 MIXED = "All tensors must be sharded or all must be interleaved\nconcat: shard all tensors, or none"
+MOST_RUNS = 56  # of rows of one tensor that a core's program joins in blocks
 STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
 
 
@@ -134,7 +138,7 @@ def shards_refusal(
             f"memory_layout=TensorMemoryLayout::{place.name} was provided)\ngroups: leave it out"
         )
     if axis < rank - 1:
-        return None
+        return _transfers_refusal(sources, result) if place is BLOCK else None
     if place is BLOCK:
         return None if result.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
@@ -150,6 +154,33 @@ def _unlike_shards(sources: Sequence[TensorSpec]) -> Iterator[str]:
             yield f"Sharded tensors must have the same grid.{way_out}"
         elif other.memory_layout is not first.memory_layout:
             yield f"Sharded tensors must have the same memory layout.{way_out}"
+
+
+def _transfers_refusal(sources: Sequence[TensorSpec], result: TensorSpec) -> str | None:
+    """Runs of rows, each of one image in one shard, that are too many for the arguments of a core's program."""
+    unit = TILE if result.layout is Layout.TILE else 1
+    images, shard_rows = prod(result.padded_shape[:-2]), result.shards.shape[0] // unit
+    high, before, ends = sum(tensor.padded_shape[-2] for tensor in sources) // unit, 0, list[Integers]()
+    for tensor in sources:  # a run ends with an image, or with a shard
+        rows, own = tensor.padded_shape[-2] // unit, tensor.shards.shape[0] // unit
+        behind = np.union1d(np.arange(1, images + 1) * rows, np.arange(own, images * rows, own))
+        image, row = np.divmod(behind - 1, rows)
+        ends.append(image * high + before + row + 1)
+        before += rows
+    joined = np.sort(np.concatenate(ends))
+    firsts = np.arange(0, images * high, shard_rows)
+    lasts = np.minimum(firsts + shard_rows, images * high) - 1
+    runs = int((np.searchsorted(joined, lasts, "right") - np.searchsorted(joined, firsts, "right")).max()) + 1
+    if runs <= MOST_RUNS:
+        return None
+    down, _ = core_counts(BLOCK, result.shards.grid, result.shards.orientation)
+    return (
+        f"Block-sharded height concat: {runs} transfers per core, past the {MOST_RUNS} the runtime-arg budget allows "
+        f"({MOST_RUNS // 2} per RISC at 9 args each). A core walks only the leading indices its own rows cover -- "
+        f"about {images} / {down} grid rows -- at {len(sources)} inputs each, so *more* grid rows lowers this. Add "
+        "grid rows, or reduce the leading dims or the input count.\n"
+        "concat: move the tensors to interleaved memory first"
+    )
 
 
 def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:

@@ -51,6 +51,10 @@ REFUSED = [
      "Device: Sharded tensors must have the same grid."),
     ("64x64 height/64x64/1 dram + 64x64 width/64x64/1", lambda *x: ttnn.concat(x, 1),
      "Device: Sharded tensors must have the same memory layout."),
+    # a shard of 58 rows ends within images of 3, of which a core joins 58 runs of three tensors and four more
+    ("58x3x96 block/58x48/2x3", lambda x: ttnn.concat([x, x, x], 1),
+     "Device: Block-sharded height concat: 62 transfers per core, past the 56 the runtime-arg budget allows (28 per "
+     "RISC at 9 args each). A core walks only the leading indices its own rows cover -- about 58 / 3 grid rows"),
     ("64x64 height/64x64/1 dram", lambda x: ttnn.concat([x, x], 1, groups=2),
      "Device: Groups > 1 is not supported for DRAM-sharded concat (groups=2 was provided)."),
     ("64x8 tile float32 + 8x8 tile bfloat4_b", lambda *x: ttnn.concat(x, 0),
