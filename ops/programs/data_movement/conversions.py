@@ -490,15 +490,15 @@ def typecast_by(
     ``into`` is a tensor that receives the result, wherever that lies. Some ``cores`` take shards page by page.
     """
     source, spec = read.spec, builder.device_spec
+    where = source.memory_config if place is None else place
+    if into is None:
+        require_shard_spec(where, in_rows=source.layout is Layout.ROW_MAJOR)
+    result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     if cores is not None and source.layout is Layout.ROW_MAJOR:
         raise DeviceError(
             "Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"
             "sub_core_grids: leave it out, or give tiles"
         )
-    where = source.memory_config if place is None else place
-    if into is None:
-        require_shard_spec(where, in_rows=source.layout is Layout.ROW_MAJOR)
-    result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
     where = result.spec.memory_config
     if source.memory_config.memory_layout is not where.memory_layout:
         before, after = source.memory_config.memory_layout.name, where.memory_layout.name

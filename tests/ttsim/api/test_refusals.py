@@ -496,6 +496,7 @@ REFUSED = [
      "Device: Mismatched output dtype\n"),
     ("64x64", lambda x: ttnn.typecast(x, ttnn.float32, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
      "Device: Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"),
+    ("64x64", lambda x: ttnn.typecast(x, ttnn.bfloat8_b, sub_core_grids=GRID), "Device: Only TILE layout is supported"),
     # with functions of operands or of the result a number is a second operand
     ("64x64 tile", lambda x: ttnn.bitwise_and(x, 2, activations=["relu"]),
      "Device: Input tensor A dtype DataType::BFLOAT16 is not supported for binary operation BinaryOpType::BITWISE_"),
