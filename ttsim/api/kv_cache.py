@@ -58,7 +58,7 @@ def fill_cache_for_user_(cache: Tensor, input: Tensor, batch_index: int, *, upda
 def update_cache(
     cache: Tensor,
     input: Tensor,
-    update_index: int,
+    update_idx: int,
     *,
     batch_offset: int = 0,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
@@ -68,7 +68,7 @@ def update_cache(
     Args:
         cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
         input: [1, heads, users, columns] in TILE layout.
-        update_index: The row that is written.
+        update_idx: The row that is written.
         batch_offset: Row of ``input`` that belongs to the first user, if there are fewer than 32 users.
         compute_kernel_config: Width of the numbers on their way; it changes no number.
 
@@ -84,7 +84,7 @@ def update_cache(
         >>> ttnn.update_cache(cache, keys, 5).to_numpy()[1, 0, 4:7, 0].tolist()
         [0.0, 1.0, 0.0]
     """
-    return _updated("update_cache", cache, input, update_index, batch_offset, compute_kernel_config)
+    return _updated("update_cache", cache, input, update_idx, batch_offset, compute_kernel_config)
 
 
 @kv_cache

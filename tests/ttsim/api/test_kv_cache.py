@@ -119,3 +119,12 @@ def test_a_cache_takes_rows_of_as_many_tiles(device):
         cache = ttnn.zeros((2, 1, 32, 17), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
         call(cache)
         assert cache.to_numpy()[1].sum() == 17 * rows
+
+
+def test_the_row_has_the_name_of_the_library_s_signature(device):
+    cache, keys = put_all(device, "32x1x32x32 tile + 1x1x32x32 tile")
+    wanted = cache.to_numpy()
+    wanted[:, 0, 5] = keys.to_numpy()[0, 0]
+    assert np.array_equal(ttnn.update_cache(cache, keys, update_idx=5).to_numpy(), wanted)
+    with pytest.raises(TypeError):
+        ttnn.update_cache(cache, keys, update_index=5)
