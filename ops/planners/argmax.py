@@ -7,7 +7,7 @@ from math import prod
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
@@ -71,7 +71,8 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
     shape = kept if call.keeps else () if axis is None else kept[:axis] + kept[axis + 1 :]
     place = source.memory_config if call.place is None else call.place
     if call.target is not None:
-        place = call.target.memory_config
+        target = call.target.memory_config
+        place = DRAM_MEMORY_CONFIG if target.is_sharded() else target  # a sharded one is refused below
     require_shard_spec(place, in_rows=True)
     made = TensorSpec(shape or (1,), UINT32, Layout.ROW_MAJOR, place)  # which the library looks at first
     rows = made.changed(shape=shape, padded_shape=None if shape else (1,))

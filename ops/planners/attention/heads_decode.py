@@ -57,23 +57,24 @@ class JoinDecodeArguments:
     target: TensorSpec | None = None  # The caller's tensor "target" for the result
 
 
-def _check_rank(source: TensorSpec, hint: str) -> None:
+def _check_rank(source: TensorSpec, hint: str, *, at_least: bool = False) -> None:
     if len(source.shape) < RANK:
         raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {len(source.shape)})\n{hint}")
-    if len(source.shape) > RANK:
+    if len(source.shape) > RANK and not at_least:
         raise NotSimulatedError(f"{hint}; ttsim does not simulate more axes")
 
 
 def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input"; raises DeviceError."""
-    source = call.source
-    _check_rank(source, SPLIT_HINT)
-    columns, parts = source.padded_shape[3], call.heads + 2 * call.kv_heads
+    source, parts = call.source, call.heads + 2 * call.kv_heads
+    _check_rank(source, SPLIT_HINT, at_least=True)
     if parts < 1:
         raise NotSimulatedError(f"{SPLIT_HINT}; ttsim does not simulate calls without heads")
+    columns = source.padded_shape[3]
     if columns % parts:
         text = f"Input shape {columns} must be divisible by num_heads + 2*num_kv_heads = {parts}"
         raise DeviceError(f"{text}\n{SPLIT_HINT}")
+    _check_rank(source, SPLIT_HINT)
     specs = _split_results(call, columns // parts, spec)
     for text in _split_refusals(call, columns // parts):
         raise DeviceError(f"{text}\n{SPLIT_HINT}")

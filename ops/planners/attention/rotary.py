@@ -34,14 +34,13 @@ class RotaryArguments:
 
 def check_tables(call: RotaryArguments) -> None:
     """Raises DeviceError for tables that do not fit the tensor, before tensors are brought into TILE layout."""
-    tensors = (call.source, call.cosines, call.sines)
-    if len(call.source.shape) < 2 or any(len(table.shape) != RANK for table in tensors[1:]):
-        raise NotSimulatedError(f"rotary_embedding: ttsim does not simulate tables of another rank; {HINT}")
     for text in _table_faults(call):
         raise DeviceError(f"{text}\n{HINT}")
 
 
 def _table_faults(call: RotaryArguments) -> Iterator[str]:
+    if len(call.source.shape) < 2 or len(call.cosines.shape) < 2:
+        raise NotSimulatedError(f"rotary_embedding: ttsim does not simulate tensors of one axis; {HINT}")
     columns, table = call.source.padded_shape[-1], call.cosines.padded_shape
     rows, known = call.source.shape[-2], call.cosines.shape[-2]
     if columns != TILE and columns % (2 * TILE):
@@ -54,6 +53,8 @@ def _table_faults(call: RotaryArguments) -> Iterator[str]:
             f"Cosine and Sine cache dimensions must match. Cos cache dimensions: Shape({list(table)}), Sin cache "
             f"dimensions: Shape({list(call.sines.padded_shape)})."
         )
+    if len(table) != RANK:
+        raise NotSimulatedError(f"rotary_embedding: ttsim does not simulate tables of another rank; {HINT}")
     if table[:2] != (1, 1) or table[3] != columns:
         yield (
             f"Cosine cache dimensions must match input dimensions. Expected (1, 1, {columns}), but got "

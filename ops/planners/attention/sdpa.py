@@ -82,10 +82,6 @@ def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
 def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
     query, key, value = call.query, call.key, call.value
     for tensor in (query, key, value):
-        if len(tensor.shape) < RANK:
-            raise NotSimulatedError(
-                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
-            )
         if tensor.layout is not Layout.TILE:
             yield "Inputs to SDPA must be tilized"
         if tensor.data_format not in FORMATS:
@@ -95,6 +91,10 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
             )
         if tensor.memory_config.is_sharded():
             yield "Operands to SDPA need to be DRAM/L1 interleaved"
+        if len(tensor.shape) < RANK:
+            raise NotSimulatedError(
+                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
+            )
     if call.causal and call.mask is not None:
         yield "is_causal and attn_mask cannot both be present. Got is_causal: true, attn_mask: true"
     if call.window and call.mask is not None:

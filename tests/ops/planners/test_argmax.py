@@ -7,7 +7,7 @@ import pytest
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT32
 from device.plan import Allocate, Operation
 from ops.op_models import load_spec
@@ -169,3 +169,10 @@ def test_the_result_is_looked_at_before_the_tensor_and_its_memory_last(source, w
     call = ArgMaxArguments(dim=-1, place=place(where), keeps="x" in source)
     with pytest.raises(DeviceError, match=f"^{re.escape(first)}"):
         plan_argmax(tensor_spec(source), call, SPEC)
+
+
+def test_a_sharded_target_is_refused_whatever_the_shape():
+    place = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(cores((2, 4, 5, 7)), (4, 8)))
+    call = ArgMaxArguments(dim=2, keeps=True, target=TensorSpec((4, 96), UINT32, ROWS, place))
+    with pytest.raises(DeviceError, match=r"^Only INTERLEAVED memory layout is supported for outputs, got"):
+        plan_argmax(TensorSpec((4, 24, 96), BFLOAT16, TILES), call, SPEC)

@@ -10,6 +10,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention
+from tests.ttsim.api.calls import put
 
 RANDOM = np.random.default_rng(11)
 
@@ -165,6 +166,14 @@ def test_sinks_and_windows_that_the_real_library_refuses(device, sides, layout, 
     operands = [on(device, 1, 2, 64, 32) for _ in range(3)]
     with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
         ttnn.transformer.scaled_dot_product_attention(*operands, attention_sink=sinks, **options)
+
+
+def test_shards_are_refused_before_the_rank():
+    with ttnn.open_device() as device:
+        query, key = (put(device, "1x2x32x64 tile") for _ in range(2))
+        value = put(device, "64x64 tile height/32x64/2")
+        with pytest.raises(ttnn.DeviceError, match=r"^Operands to SDPA need to be DRAM/L1 interleaved"):
+            ttnn.transformer.scaled_dot_product_attention(query, key, value)
 
 
 def test_block_floats_are_counted_by_their_tiles():

@@ -128,3 +128,11 @@ def test_heads_are_joined_on_given_cores(device):
     joined = JOIN(x, num_heads=6, sub_core_grids=grid((0, 0, 4, 3)))
     assert places([joined]) == ["{[1-0 - 4-0], [0-1 - 1-1]}"]
     assert (joined.to_numpy()[0, 0, :4] == numbers(1, 4, 8, 64)[0, :, :6].reshape(4, 384)).all()
+
+
+def test_columns_of_other_ranks_are_those_of_the_fourth_axis(device):
+    x = ttnn.zeros((1, 1, 1, 32, 640), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
+    with pytest.raises(
+        ttnn.DeviceError, match=r"^Input shape 32 must be divisible by num_heads \+ 2\*num_kv_heads = 20"
+    ):
+        ttnn.experimental.nlp_create_qkv_heads_decode(x, num_heads=16, num_kv_heads=2)

@@ -82,6 +82,7 @@ def test_integers_are_planned_and_their_numbers_refused():
     [
         (((1, 1, 32, 96),) * 3, None, "Input X dimension (96) must be either 32 (single tile) or divisible by 64"),
         (((1, 1, 32, 64), (1, 1, 32, 64), (1, 1, 64, 64)), None, "Cosine and Sine cache dimensions must match."),
+        (((1, 1, 32, 64), (1, 1, 32, 64), (3, 1, 1, 32, 64)), None, "Cosine and Sine cache dimensions must match."),
         (((1, 1, 32, 64), (1, 1, 32, 128), (1, 1, 32, 128)), None, "Cosine cache dimensions must match input dim"),
         (((1, 1, 61, 64), (1, 1, 60, 64), (1, 1, 60, 64)), None, "Cosine cache must cover the input sequence length."),
         (((1, 1, 32, 64), (1, 1, 60, 64), (1, 1, 60, 64)), 60, "Cosine cache must cover the token index. Token index"),
