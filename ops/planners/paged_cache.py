@@ -12,6 +12,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT3
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import aligned_page
 from ops.programs.data_movement.paged_cache import (
     SKIPPED,
     PagedFillCache,
@@ -22,6 +23,7 @@ from ops.programs.data_movement.paged_cache import (
 
 FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B, BFLOAT4_B)
 RANK, TABLE_RANK = 4, 2
+PAGE_UNIT = 32  # bytes, of which rows of a table are a multiple in its memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ def _unknown_update(call: PagedUpdateArguments) -> str:
 
 def plan_paged_fill(call: PagedFillArguments, spec: DeviceSpec) -> Plan:
     """Plan that the rows of users in the tensor "input" become those of the users' blocks of "target"."""
-    _require("paged_fill_cache", _fill_refusals(call))
+    _require("paged_fill_cache", _fill_refusals(call, spec))
     if len(call.cache.shape) != RANK or len(call.source.shape) != RANK:
         raise NotSimulatedError(f"paged_fill_cache: ttsim simulates tensors of {RANK} axes; reshape them first")
     op = PagedFillCache(user=call.user if call.users is None else None, modulo=call.modulo)
@@ -317,7 +319,7 @@ def _shard_refusals(call: PagedUpdateArguments) -> Iterator[str]:
         yield "batch_offset must be 0"
 
 
-def _fill_refusals(call: PagedFillArguments) -> Iterator[str]:
+def _fill_refusals(call: PagedFillArguments, spec: DeviceSpec) -> Iterator[str]:
     cache, source, table = call.cache, call.source, call.table
     if cache.data_format not in FORMATS:
         yield (
@@ -351,14 +353,16 @@ def _fill_refusals(call: PagedFillArguments) -> Iterator[str]:
     if call.modulo is None and seen > rows * blocks:
         yield f"Input seq_len ({seen}) must fit in max_num_blocks_per_seq ({blocks}) * block_size ({rows})"
     users, batch = call.users, source.padded_shape[0]
+    if users is not None and (count := prod(users.padded_shape)) != batch:
+        yield f"Batch idx tensor must have input_tensor batch dim ({batch}) elements, got {count}"
+    yield from _number_refusals("Batch idx", users)
+    if aligned_page(table, spec) % PAGE_UNIT:
+        yield f"page table page size in bytes must be a multiple of {PAGE_UNIT} due to address alignment"
     if users is None and batch != 1:
         yield (
             f"When no batch_idx_tensor is provided, input_batch must be 1 (got {batch}); pass a batch_idx_tensor of "
             "size input_batch to fill multiple batch rows in one call."
         )
-    if users is not None and (count := prod(users.padded_shape)) != batch:
-        yield f"Batch idx tensor must have input_tensor batch dim ({batch}) elements, got {count}"
-    yield from _number_refusals("Batch idx", users)
     if call.valid is not None:
         if call.modulo is None:
             yield "valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"
