@@ -30,7 +30,7 @@ def test_one_row_of_every_user(device, first, words):
     cache, keys = put_all(device, "2x3x96x64 tile + 1x3x32x64 tile")
     keys, wanted = ttnn.to_memory_config(keys, shards), cache.to_numpy()
     wanted[:, :, 40] = keys.to_numpy()[0, :, first : first + 2].swapaxes(0, 1)
-    ttnn.update_cache(cache, keys, 40, batch_offset=first)
+    ttnn.update_cache(cache, keys, update_idx=40, batch_offset=first)
     assert np.array_equal(cache.to_numpy(), wanted)
 
 

@@ -70,6 +70,20 @@ def test_a_name_that_is_taken_is_told(x):
     assert second == "div: value is another name of input_tensor_b, which is given, too"
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: ttnn.maximum(x, input_tensor_b=2.0), "input_tensor_b is a tensor; a number has the name input_b"),
+        (lambda x: ttnn.div(x, input_tensor_b=2.0), "input_tensor_b is a tensor; a number has the name value"),
+        (lambda x: ttnn.mac(x, x, input_tensor_c=2.0), "input_tensor_c is a tensor; a number has the name value"),
+        (lambda x: ttnn.fmod(x, scalar=x), "scalar is no tensor; a tensor has the name input_tensor_b"),
+    ],
+)
+def test_numbers_and_tensors_have_names_of_their_own(x, call, text):
+    with pytest.raises(ttnn.errors.ArgumentTypeError, match=f"incompatible function arguments.\n[a-z]+: {text}"):
+        call(x)
+
+
 def test_boxes_and_shapes(x):
     assert ttnn.slice(x, starts=[0, 1], ends=[1, 3], steps=[1, 1]).to_list() == [[2, 5]]
     assert ttnn.reshape(x, logical_shape=(3, 1), padded_shape=(32, 32)).to_list() == [[1], [2], [5]]

@@ -206,6 +206,8 @@ class Signature:
 
     def bind(self, args: tuple[object, ...], arguments: Mapping[str, object]) -> dict[str, Any]:
         """Every argument in its plain form, with defaults; raises ArgumentTypeError for the first that is wrong."""
+        if self.others:
+            self._require_names_of_forms(arguments)
         by_position = (name for name, argument in self.arguments.items() if not argument.kw_only)
         named = dict(zip(by_position, args, strict=False))
         for name in named:
@@ -227,6 +229,15 @@ class Signature:
                 raise self.error(arguments, f"{name} is missing; it must be {kind.text}{kind.hint(value)}")
             bound[name] = self.convert(name, value, arguments) if name in arguments else value
         return bound
+
+    def _require_names_of_forms(self, arguments: Mapping[str, object]) -> None:
+        """Raises ArgumentTypeError for a number by the name of a tensor, or a tensor by the name of a number."""
+        for other, own in self.others.items():
+            for name in own:
+                if isinstance(arguments.get(name), Real):
+                    raise self.error(arguments, f"{name} is a tensor; a number has the name {other}")
+            if type(arguments.get(other)).__name__ == "Tensor":
+                raise self.error(arguments, f"{other} is no tensor; a tensor has the name {own[0]}")
 
     def _by_own_names(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Arguments of another form of the function under the names of this one."""
