@@ -248,6 +248,8 @@ def partition_preparation(
     before = call.input_alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
+        if call.rules.transposed and slices is None and problem.out_format.is_block:  # no reader is timed for these
+            problem = replace(problem, out_format=problem.act_format)
     else:
         scheme = scheme or choose_scheme(problem, options, device_spec, matmul=matmul).scheme
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)

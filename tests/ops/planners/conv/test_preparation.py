@@ -7,7 +7,7 @@ import pytest
 from device.errors import ArgumentError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
 from ops.planners.conv.operands import size_refusal
@@ -209,3 +209,9 @@ def test_a_search_for_slices_of_a_given_scheme(rules, text):
         checked_preparation(
             replace(result, rules=rules, output_padding=(0, 0)), "weight", SPEC, function="prepare", strict=False
         )
+
+
+def test_weights_for_shards_that_stay_and_results_of_small_blocks_are_prepared():
+    """Only the program itself asks for the rates of the result's format, which are not known of bfloat4_b."""
+    made = plain_call(**KNOWN, **SHARDED, out_format=BFLOAT4_B)
+    assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (288, 32)
