@@ -183,7 +183,7 @@ def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> Weights
             return read
         channels = read.in_channels // prod(folding.stride)
         return _made_of(partitioned, read, channels, read.out_channels, folding.kernel)
-    if not call.weight.on_host or raw[0] % call.groups:
+    if not call.weight.on_host:
         return read
     first, second, rows, columns = raw[0], raw[1] * call.groups, *raw[2:]
     ins, outs = (first, second) if call.rules.transposed else (second, first)

@@ -67,7 +67,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None:
     """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
-        refuse_first(call, (_bias_format, _bias_place, checks.placing, operands.bias_refusals))
+        refuse_first(call, (_bias_on_host, _bias_format, _bias_place, checks.placing, operands.bias_refusals))
         return
     refuse_first(call, (operands.weight_refusals,))
     if _searches(call):
@@ -107,10 +107,14 @@ def _bias_format(call: ConvCall) -> Iterator[str]:
         yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
 
-def _bias_place(call: ConvCall) -> Iterator[str]:
-    """A bias on the device, and plans for an input in DRAM."""
+def _bias_on_host(call: ConvCall) -> Iterator[str]:
+    """A bias on the device."""
     if call.bias is not None and not call.bias.on_host:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
+
+
+def _bias_place(call: ConvCall) -> Iterator[str]:
+    """Plans for an input in DRAM."""
     if _plans_in_dram(call):
         yield from _rows_of_blocks(call)
         yield from _missing_shard_layout(call)

@@ -193,6 +193,8 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
             f"weight_tensor must have the shape {sides}, kernel height, kernel width) = "
             f"{layout.raw_shape}, not {weights.shape}"
         )
+    if weights.shape[0] % layout.groups:
+        raise ArgumentError(f"weight_tensor: {weights.shape[0]} channels are no {layout.groups} groups")
     places = row_places(layout)[:: -1 if layout.mirror else 1, :: -1 if layout.mirror else 1]
     compiled = _prepared_by_loops(weights, places, layout)
     if compiled is not None:

@@ -161,6 +161,7 @@ ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
         ("bias", RESHARDED | ROW, MISSING),
         ("bias", ROW, "bad optional access\nconv_config.weights_dtype"),
         ("bias", KNOWN | ON_DEVICE, "conv bias should be placed on host"),
+        ("bias", ON_DEVICE, "conv bias should be placed on host"),
         ("bias", KNOWN | {"bias": operand(1, 1, 1, 16)}, "Bias must have the same length"),
     ],
 )

@@ -298,6 +298,7 @@ def test_what_the_real_library_crashes_on_or_gets_wrong(made, line):
         ({"weight": operand(32, 32, 3, 3), "groups": 2, "shard_layout": HEIGHT},
          "num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
         ({"weight": operand(32, 16, 3, 3), "groups": 2, "shard_layout": HEIGHT}, ""),
+        ({"weight": operand(65, 16, 3, 3), "groups": 2, "shard_layout": HEIGHT}, "Block height 96 must be >= inner"),
         ({"out_channels": 129, "weight": operand(32, 128, 3, 3), "shard_layout": HEIGHT}, "Invalid weight shape."),
         ({"out_channels": 129, "weight": operand(32, 128, 3, 3), "shard_layout": BLOCK}, ""),  # on five cores
         ({"weight": operand(32, 32, 3, 3, layout=TILES), "shard_layout": HEIGHT}, "Block height 96 must be >= inner"),
@@ -485,6 +486,8 @@ LATE = [
      f"{CONV}num_blocks_weight_w_per_core 1 should be equal to num_blocks_weight_w 2"),
     (call(bias=tensor(32), **PREPARED_FOR_32), f"{CONV}Bias should have batch == 1"),
     (call(bias=tensor(1, 32), **PREPARED_FOR_32), f"{CONV}ShapeBase[] index out of range. 3 not in [-4, 2)"),
+    # Tiles of an image of fewer rows are a view of the tensor, whose slices are counted.
+    (call(input=tensor(1, 9, 8, 32, layout=TILES), slice_config=cut(99)), "Number of slices (99) exceeds the maximum"),
     (call(weight=tensor(32, 32, 3, 3), output_layout=ROWS), f"{CONV}Weights should be in TILE layout."),
     (call(weight=tensor(32, 32, 3, 3), bias=operand(1, 1, 1, 32)), f"{CONV}Weights should be in TILE layout."),
     (small(32, HEIGHT, (0, 0, 3, 1), **weights(65, 32, 2, 2)), "Block height 64 must be >= inner dimension 192"),
