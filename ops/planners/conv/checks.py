@@ -189,10 +189,7 @@ def _input_volume(call: ConvCall) -> Iterator[str]:
     )
     if not claimed:
         yield f"Tensor volume is not 0, but shape volume is 0\n{text}"
-    kept_sides = spec.shape[-1:] == (call.in_channels,)  # of which a view has fewer
-    if spec.layout is Layout.TILE:
-        kept_sides = spec.shape[-2:] == (call.input_width, call.in_channels)
-    if not kept_sides:
+    if not is_view(spec, call.image_shape):
         yield f"Attempting to reshape between two shapes with different volumes\n{text}"
     if claimed > spec.volume:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"

@@ -231,7 +231,9 @@ def _bias_refusal(spec: TensorSpec) -> str | None:
     """Why the program does not take a bias of this shape, whose last axis is looked at after the first."""
     rank = len(spec.shape)
     ours = f"bias_tensor: give [1, 1, 1, out_channels], not {list(spec.shape)}; or pass it on the host"
-    if spec.shape[:1] != (1,):
+    if not rank:  # a number, which is counted in tiles
+        return None
+    if spec.shape[0] != 1:
         return f"Bias should have batch == 1\n{ours}"
     return None if rank == IMAGE_AXES else f"ShapeBase[] index out of range. 3 not in [-4, {rank})\n{ours}"
 

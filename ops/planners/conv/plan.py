@@ -27,7 +27,7 @@ from ops.planners.conv.split import PlanPart, check_split, split_path, undivided
 from ops.planners.conv.strict import check_strict, plan_fault
 from ops.programs.conv2d.partition import UnknownRatesError
 from ops.programs.data_movement.placement import to_interleaved, uploaded_image
-from ops.programs.data_movement.reshape import reshaped
+from ops.programs.data_movement.reshape import is_view, reshaped
 from ops.programs.data_movement.slice import SliceWrite, Window, sliced_input, write_slice
 
 BYTES: Final = 2**64
@@ -338,7 +338,7 @@ def dram_image(
     """
     start = uploaded_image(builder, source) if on_host else source
     spec = start.spec
-    if spec.layout is Layout.ROW_MAJOR and spec.shape[-1] == shape[-1] and prod(shape) < spec.volume:
+    if is_view(spec, shape) and prod(shape) < spec.volume:
         image = PlanTensor(start.name, spec.changed(shape=shape))
     else:
         image = reshaped(builder, start, shape, f"{source.name}.image")
