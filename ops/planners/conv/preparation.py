@@ -27,6 +27,7 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     ``strict`` refuses weights for a transposed convolution that the real library gets wrong.
     """
     if not call.rules.transposed:
+        refuse_first(call, (_bias_on_host,) if role == "bias" else ())
         refuse_first(call, (checks.stride_given,), function)
     if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid
         call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))

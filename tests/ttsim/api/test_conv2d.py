@@ -404,3 +404,10 @@ def test_weights_of_three_axes_are_prepared_as_those_of_one_row(device: ttsim.De
 def test_weights_on_the_device_are_not_prepared_for_conv2d(device: ttsim.Device) -> None:
     with pytest.raises(ttsim.DeviceError, match=r"^Host conv weights should be placed on host\nweight_tensor: "):
         prepared(device, weights(32, 3).to(device))
+
+
+def test_a_bias_on_the_device_is_not_prepared_for_conv2d(device: ttsim.Device) -> None:
+    row = ttsim.ones((1, 1, 1, 16)).to(device)
+    given = {name: value for name, value in arguments(device, stride=(0, 1)).items() if name != "has_bias"}
+    with pytest.raises(ttsim.TTSimError, match=r"^conv bias should be placed on host\nbias_tensor: "):
+        ttsim.prepare_conv_bias(bias_tensor=row, **given)
