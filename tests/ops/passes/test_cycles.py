@@ -22,12 +22,14 @@ from device.plan import (
 )
 from device.spec.device_spec import load_spec
 from device.time.stages import CoreGroupCycles, OperationCycles, Stage, StageCycles
+from ops.builder import PlanBuilder, PlanTensor
 from ops.launch import LaunchedProgram
 from ops.op_model import NoModelError, OpModel, values_of_first
 from ops.passes.cycles import (
     ARGUMENTS,
     BINARY_BYTES,
     TimedOperation,
+    ends_of,
     launches_of,
     operations_of,
     run_cycles,
@@ -208,3 +210,16 @@ def test_a_relocation_launches_a_move():
     plan = Plan(steps=(Relocate("x", TENSOR.buffer(SPEC)),), tensors={"x": TENSOR})
     (found,) = launches_of(plan, [TimedOperation(MOVE, None)], SPEC)
     assert found.name == MOVE
+
+
+def test_a_target_is_written_whole_as_an_output_is_and_an_input_in_part():
+    tensor = TensorSpec((1, 1, 64, 64), BFLOAT16, Layout.TILE)
+    builder = PlanBuilder(load_spec("wormhole_n150"), dict.fromkeys(("x", "y", "target"), tensor))
+    x, y, target = map(builder.tensor, ("x", "y", "target"))
+    made = builder.run("Copy", DeviceOp(), [x], PlanTensor("made", tensor))
+    builder.run("Fill", DeviceOp(), [x, y])
+    apart = ends_of(builder.steps[0], builder.finish({"output": made}))
+    builder.written_into(made, target)
+    into, in_part = (ends_of(step, builder.finish({"output": target})) for step in builder.steps)
+    assert (apart.whole, into.whole, in_part.whole) == (True, True, False)
+    assert (apart.written, apart.others, into.others) == (tensor, (), (tensor,))
