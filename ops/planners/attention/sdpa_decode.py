@@ -157,8 +157,6 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
     yield from _operand_refusals(call)
-    if call.candidates:
-        yield from _candidate_refusals(call, call.candidates)
     yield from _place_refusals(call, place)
     if call.mask is not None:
         yield from _mask_refusals(call, call.mask)
@@ -199,6 +197,8 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
             yield f"Unsupported data type DataType::{tensor.data_format.name.upper()}."
     if Layout.ROW_MAJOR in (key.layout, value.layout):
         yield "Inputs to SDPA must be tilized except for Q"
+    if call.candidates and len(query.shape) == len(key.shape) == 4:
+        yield from _candidate_refusals(call, call.candidates)
     if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
         if call.table is None and query.layout is Layout.TILE:
             yield from _batch_refusals(call)

@@ -295,3 +295,10 @@ def test_keys_may_lie_in_shards_in_dram(device):
     plain = attend(query, key, value, cur_pos=[5, 9]).to_numpy()
     sharded = [put(device, "2x1x128x64 tile height/32x64/8 dram") for _ in "kv"]
     assert np.array_equal(attend(query, *sharded, cur_pos=[5, 9]).to_numpy(), plain)
+
+
+def test_candidates_are_looked_at_before_the_layout_of_queries(device):
+    query, key, value = put(device, "1x2x8x64"), put(device, "2x1x64x64 tile"), put(device, "2x1x64x64 tile")
+    options = {"is_causal": False, "spec_multi_pos_tiles": 1}
+    found = refusal(lambda: paged(query, key, value, whole(device, [[0], [1]]), **options))
+    assert found.startswith("Device: spec_multi_pos_tiles requires is_causal")
