@@ -170,16 +170,16 @@ def repeat_interleave(
     """
     owner, device = "repeat_interleave", required_device("repeat_interleave", input_tensor)
     spec, index = input_tensor.spec, required_integer("repeat_interleave", "dim", dim)
+    place = memory_config
+    if repeats == 1 and len(spec.shape) > 1:  # along any axis
+        return to_memory_config(input_tensor, spec.memory_config if place is None else place)
     axis = axis_of(index, len(spec.shape), "dim")
     if repeats == 0:
         raise NotSimulatedError(
             f"{owner}: ttsim does not simulate a result without elements; give repeats of 1 or more"
         )
-    place = memory_config
     if len(spec.shape) == 1:
         return locked_on(device, lambda: _of_vector(input_tensor, repeats, place))
-    if repeats == 1:
-        return to_memory_config(input_tensor, spec.memory_config if place is None else place)
     if repeats_elements(spec, axis, place, device.spec, free_l1(device)):
         return converted(owner, plan_repeat_interleave, input_tensor, axis, repeats, place=place)
     return locked_on(device, lambda: _joined(input_tensor, repeats, axis, place))

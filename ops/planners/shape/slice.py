@@ -99,7 +99,7 @@ def _checked(source: TensorSpec, begins: Sequence[int], ends: Sequence[int], ste
         raise DeviceError(
             "Strided slice is not supported for BFLOAT8 tensors\ninput_tensor: make it bfloat16, with typecast"
         )
-    if _makes_rows(source, op) and source.data_format.is_block:
+    if _makes_rows(source, op) and source.data_format.is_block and not op.is_whole:
         rows_of(source, source.shape, L1_MEMORY_CONFIG)  # refuses other block floats before the box is looked at
     for axis, step in enumerate(op.steps):
         if step < 1:

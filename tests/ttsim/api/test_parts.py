@@ -276,3 +276,8 @@ def test_a_tensor_that_is_not_repeated_gets_the_shards_that_a_repeated_one_gets(
 def test_tiles_without_elements_lie_in_the_shards_that_are_asked_for(device):
     wanted = place("height/32x32/8")
     assert ttnn.expand(put(device, "1x1x32x3 tile"), [0, 1, 1, -1, -1], memory_config=wanted).memory_config() == wanted
+
+
+def test_a_tensor_that_is_repeated_once_has_any_axis(device):
+    x = put(device, "4x32 tile")
+    assert ttnn.repeat_interleave(x, 1, 4) is x

@@ -453,3 +453,8 @@ def test_shards_in_dram_are_filled_as_interleaved_tiles():
 def test_rows_are_refused_before_their_format_where_padding_is_filled():
     with pytest.raises(DeviceError, match=r"^FillPad should only be used for tile layout"):
         plan_fill_padding(tensor_spec("8x3x32x1 uint8"), 0.0, SPEC)
+
+
+def test_block_floats_of_four_bits_stay_whole():
+    """A vector, whose tiles would become rows to be cut."""
+    assert not plan_slice(tensor_spec("100 bfloat4_b tile"), (0,), (100,), None, SPEC).steps
