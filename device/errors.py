@@ -39,10 +39,10 @@ class ArgumentError(TTSimError, ValueError, RuntimeError):
 
     Examples:
         >>> try:
-        ...     ttnn.arange(0, 8, 0)
+        ...     ttnn.arange(0, 1 << 60)
         ... except ttnn.ArgumentError as error:
         ...     print(error)
-        arange: step must not be 0
+        arange: start, end and step must be at most 281,474,976,710,656
     """
 
 

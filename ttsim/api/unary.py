@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter, Signature, signature
-from numbers import Real
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -77,6 +77,7 @@ TEXTS: Final = {"deg2rad": "x / 180 * pi", "rad2deg": "x * 180 / pi"}
 WITH_FAST_MODE: Final = frozenset((
     "erf", "exp", "gelu", "log", "log10", "log1p", "log2", "mish", "rsqrt", "sigmoid_accurate", "sqrt", "tanh",
 ))  # fmt: skip
+WHOLE_NUMBERS: Final = ("decimals", "k")  # parameters of ttnn's functions that are integers
 IN_MEMORY_ALONE: Final = frozenset(("polygamma",))  # functions that 0.81.1 gives no output_tensor and no cores
 
 
@@ -101,8 +102,9 @@ def _bound(
     for key, number in values.items():
         if number is None and parameters[key] is not None:  # the default, as in round and logit
             values[key] = parameters[key]
-        elif not isinstance(number, Real):
-            raise wrong(name, f"{key} must be a number, not {shown(number)}")
+        elif not isinstance(number, Integral if key in WHOLE_NUMBERS else Real):
+            kind = "an integer" if key in WHOLE_NUMBERS else "a number"
+            raise wrong(name, f"{key} must be {kind}, not {shown(number)}")
     return tuple(float(number) for number in values.values() if number is not None)
 
 
@@ -176,7 +178,10 @@ def applied(
 
 def _documentation(name: str) -> str:
     activation, parameters, fixed = _row(name)
-    row, given = FUNCTIONS[activation], {key: 0.5 for key, default in parameters.items() if default is None}
+    row, given = (
+        FUNCTIONS[activation],
+        {key: 2 if key in WHOLE_NUMBERS else 0.5 for key, default in parameters.items() if default is None},
+    )
     fast = {
         "fast_and_approximate_mode": "Whether the card computes faster and less exactly; values are those of the "
         "exact mode."

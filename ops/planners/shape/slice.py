@@ -50,6 +50,11 @@ def plan_slice(
     op = replace(_checked(source, begins, ends, steps), cores=cores)
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
+        if any(map(gt, op.ends, op.shape)) and 0 not in op.result_shape:
+            builder.leave_out_values(
+                f"slice: the box ends at {list(op.ends)}, in the padding of {list(op.shape)}, whose numbers ttsim does "
+                "not simulate; end within the tensor"
+            )
         if into is None:
             return _cut(builder, tensor, op, "output", place)
         return _cut_into(builder, tensor, op, into)
@@ -144,11 +149,6 @@ def _cut(
     as_rows = source_spec.layout is Layout.ROW_MAJOR or _makes_rows(source_spec, op)
     if 0 in op.result_shape:
         return _nothing(builder, source, op, name, where, as_rows=as_rows)
-    if any(map(gt, op.ends, op.shape)):
-        builder.leave_out_values(
-            f"slice: the box ends at {list(op.ends)}, in the padding of {list(op.shape)}, whose numbers ttsim does not "
-            "simulate; end within the tensor"
-        )
     if where.is_sharded() and where.shard_spec is None:
         return _cut_into_shards(builder, source, op, name, where)
     if op.is_whole:

@@ -80,7 +80,7 @@ ROUNDED: Final = {
     "ceil": _of("x rounded up", np.ceil, (-1.5, 2.25)),
     "floor": _of("x rounded down", np.floor, (-1.5, 2.25)),
     "frac": _of("x less its whole part", lambda x: x - np.trunc(x), (-1.5, 2.25)),
-    "round": _with("x to a number of decimals, halves to even,", round_to, decimals=0.0, numbers=(-1.5, 2.25)),
+    "round": _with("x to a number of decimals, halves to even,", round_to, decimals=0, numbers=(-1.5, 2.25)),
     "sign": _of("The sign: -1, 0 or 1", np.sign),
     "signbit": condition("the sign is negative", np.signbit, WITH_SIGN),
     "trunc": _of("The whole part", np.trunc, (-1.5, 2.25)),
