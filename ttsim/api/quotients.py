@@ -1,7 +1,7 @@
 """ttnn's quotients, powers and other element-wise functions that choose among device operations."""
 
 from collections.abc import Sequence
-from math import log, pi
+from math import inf, log, pi
 from numbers import Integral, Real
 from typing import Any, Final
 
@@ -285,6 +285,12 @@ def isclose(
     """One operation, of int32 converted to float32."""
     if not isinstance(rtol, Real) or not isinstance(atol, Real):
         raise wrong("isclose", f"rtol and atol must be numbers, not {shown((rtol, atol))}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not 0 <= float(tolerance) < inf:
+            raise DeviceError(
+                f"isclose: {name} must be a finite, non-negative value, got {float(tolerance):g}\n"
+                f"{name}: give how far the operands of an element may differ, 0 or more"
+            )
     pair = [
         typecast(tensor, DataType.FLOAT32) if tensor.spec.data_format == INT32 else tensor
         for tensor in (input_tensor_a, input_tensor_b)

@@ -17,6 +17,7 @@ from device.numbers.vector_unit import VectorUnitMode
 from ops.planners.eltwise import plan_unary
 from ops.programs.eltwise.definitions import DEGREES
 from ops.programs.eltwise.functions import FUNCTIONS, apply_activation, comparison
+from ops.programs.eltwise.refusals import VECTOR_MODES
 from ttsim.api.eltwise import device_of, wrong
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
@@ -92,7 +93,10 @@ def _bound(
 ) -> tuple[float, ...]:
     """The numbers of a call, which are taken out of its keywords."""
     for key, known in FIXED_KEYWORDS.get(name, {}).items():
-        if (argument := kwargs.pop(key, known[0])) not in known:
+        argument = kwargs.pop(key, known[0])
+        if key == "vector_mode" and isinstance(argument, int) and argument not in VECTOR_MODES:
+            return (float(argument),)  # which the program refuses
+        if argument not in known:
             raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {known[0]} is")
     placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
     values = {**parameters, **dict(zip(placed, args, strict=False))}

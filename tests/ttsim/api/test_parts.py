@@ -76,8 +76,12 @@ def test_sides_of_1_expand(device):
     assert ttnn.expand(x, (1, 2, 1, 16)).buffer_address() == x.buffer_address()
     for wanted, text in (
         ((2, 16), "Output rank must be >= input rank for expand"),
+        ((-4,), "Output rank must be >= input rank for expand"),
         ((1, 3, 1, 16), "Only size 1 dimensions can be"),
+        ((1, -3, 1, 8), "Only size 1 dimensions can be"),  # the last side is looked at first
+        ((-2, 2, 1, 16), "Expand dimension size must be -1 or non-negative (got -2)"),
         ((-1, 1, 2, 1, 16), "Leading dimension must be non-negative (got -1); it has no corresponding input dimension"),
+        ((-1, -2, 1, 2, 1, 16), "Leading dimension must be non-negative (got -2)"),
     ):
         assert refusal(lambda wanted=wanted: ttnn.expand(x, wanted)).startswith(f"Device: {text}")
 
