@@ -87,11 +87,9 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
     read = _tiles(builder, whole)
     result_format = FLOAT32 if source.data_format.is_block else source.data_format
     room_shape, refused = (TILE, ROOM_TILES * TILE), None
-    sharded = [end.memory_layout.name for end in (read.spec.memory_config, place) if end.is_sharded()]
-    if sharded:
-        refused = (
-            f"Memory layout must be INTERLEAVED, got: TensorMemoryLayout::{sharded[0]}\nprod: use interleaved memory"
-        )
+    if read.spec.memory_config.is_sharded():
+        named = read.spec.memory_config.memory_layout.name
+        refused = f"Memory layout must be INTERLEAVED, got: TensorMemoryLayout::{named}\nprod: use interleaved memory"
     elif not source.data_format.is_float:
         refused = (
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or BFLOAT4_B but got "

@@ -16,6 +16,7 @@ from ops.programs.eltwise.special import erf
 from tools.random_calls.drafts import BLOCKS, FLOATS, INTEGERS, Draft, Operand, Step, operation
 from tools.random_calls.references import CUT_TO_TF32, rounding
 from tools.random_calls.tensors import INTERLEAVED, LIMITS
+from ttsim.api.eltwise import COMPARISONS
 from ttsim.api.pairs import FUNCTIONS as PAIR_FUNCTIONS, IN_PLACE, OfTensors
 
 Formula = Callable[..., Any]
@@ -197,8 +198,12 @@ def combination(draft: Draft) -> Step:
     if "activations" in parameters and not whole and len(letters) > 1 and draft.chance(0.1):
         draft.option("activations", "[ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU)]")
         values = np.maximum(values, 0)
-    wide = whole and values.dtype.kind == "f"  # a quotient of integers
-    return draft.gives(values.astype(np.float64), bound, dtypes=("float32",) if wide else (dtype,), layout="TILE")
+    made = dtype
+    if whole and values.dtype.kind == "f":  # a quotient of integers
+        made = "float32"
+    elif dtype == "uint8" and name in COMPARISONS:  # which cast it first; those in place do not
+        made = "uint16"
+    return draft.gives(values.astype(np.float64), bound, dtypes=(made,), layout="TILE")
 
 
 def _operand(draft: Draft, letter: str, sides: tuple[int, ...], dtype: str) -> Operand:

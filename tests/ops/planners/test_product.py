@@ -78,22 +78,25 @@ def test_shards_lie_on_cores_of_the_program():
 
 
 @pytest.mark.parametrize(
-    ("source", "shards", "first"),
+    ("source", "first"),
     [
-        (
-            "64x96 tile int32",
-            None,
-            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or B",
-        ),
-        ("64x96 tile", "width/32x128/8", "Memory layout must be INTERLEAVED, got: TensorMemoryLayout::WIDTH_SHARDED"),
+        ("64x96 tile int32", "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32, BFLOAT8_B or B"),
+        ("64x96 tile width/64x32/3", "Memory layout must be INTERLEAVED, got: TensorMemoryLayout::WIDTH_SHARDED"),
     ],
 )
-def test_the_product_of_all_elements_is_refused_beside_its_room(source, shards, first):
-    call = ProductArguments(dim=None, place=None if shards is None else place(shards))
+def test_the_product_of_all_elements_is_refused_beside_its_room(source, first):
+    call = ProductArguments(dim=None, place=place("dram"))
     room, operation = plan_product(tensor_spec(source), call, SPEC).steps[:2]
     assert isinstance(room, Allocate)
     assert (room.tensor, operation.inputs) == ("room", ("input", "room"))
     assert operation.refused.startswith(first)
+
+
+def test_the_product_of_all_elements_lies_in_shards_that_its_room_fits():
+    plan = plan_product(tensor_spec("64x96 tile"), ProductArguments(dim=None, place=place("width/32x128/8")), SPEC)
+    room = next(step for step in plan.steps if isinstance(step, Allocate))
+    assert room.buffer.size_bytes == 32 * 2048
+    assert plan.tensors[plan.results["output"]].memory_config == place("width/32x128/8")
 
 
 def test_the_host_reads_the_room_and_writes_the_product_back():
