@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.reduction import sharded_place
+from ops.planners.reduction import require_no_dram_blocks, sharded_place
 from ops.planners.shape.permute import permuted_by, transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.programs.data_movement.conversions import tilized_by
@@ -92,6 +92,7 @@ class _Deviation:
                 "Only FLOAT32, BFLOAT16, and BFLOAT8_B are supported for Std/Var reduction - got "
                 f"DataType::{spec.data_format.name.upper()}\n{call.name}: typecast the tensor"
             )
+        require_no_dram_blocks("Std/Var reduction", call.name, spec.memory_config, self.place)
         shape = tuple(1 if axis - len(spec.shape) in axes else side for axis, side in enumerate(spec.shape))
         target = TensorSpec(shape, spec.data_format, Layout.TILE, sharded_place(spec, shape, self.place))
         if spec.data_format == FLOAT32 and not call.fp32_dest:

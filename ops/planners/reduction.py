@@ -12,7 +12,7 @@ from typing import Final
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
+from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -370,11 +370,12 @@ class _Reducer:
                 "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
                 f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
             )
-        if any(map(is_dram_blocks, (spec.memory_config, self.place))):
+        require_no_dram_blocks("reduce", call.name, spec.memory_config, self.place)
+        shards = spec.memory_config.shard_spec if spec.memory_config.buffer_type is BufferType.L1 else None
+        if call.cores is not None and shards is not None and not call.cores.contains(shards.grid):
             raise DeviceError(
-                "reduce: DRAM block sharding is not supported, got input layout "
-                f"{_shown_place(spec.memory_config)}, output layout {_shown_place(self.place)}\n"
-                f"{call.name}: keep BLOCK shards in L1, or the tensors in DRAM interleaved"
+                f"Input shard grid {shards.grid} must be contained in program core grid {call.cores}\n"
+                "sub_core_grids: name the cores of the shards, too"
             )
         target_layout = layout or spec.layout
         if axes == (-2,) and self.layout is Layout.TILE:
@@ -429,6 +430,15 @@ class _Reducer:
         gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
         shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
         return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, self.place))
+
+
+def require_no_dram_blocks(program: str, function: str, source: MemoryConfig, place: MemoryConfig) -> None:
+    """Raises DeviceError for BLOCK shards in DRAM that a program would read or write."""
+    if any(map(is_dram_blocks, (source, place))):
+        raise DeviceError(
+            f"{program}: DRAM block sharding is not supported, got input layout {_shown_place(source)}, output layout "
+            f"{_shown_place(place)}\n{function}: keep BLOCK shards in L1, or the tensors in DRAM interleaved"
+        )
 
 
 def _shown_place(place: MemoryConfig) -> str:

@@ -34,8 +34,9 @@ def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int, *, tile
     last, moved, high = len(shape) - 1, axes[-1], TILE if tiled else 1  # `high` rows lie in a page
     after = [shape[axis] for axis in axes]
     images = [*after[:-2], div_up(after[-2], high), div_up(after[-1], TILE) if tiled else 1]  # in pages
-    apart = {axis: prod(images[place + 1 :]) for place, axis in enumerate(axes)}
-    in_page = {axis: high if place == last - 1 else 1 for place, axis in enumerate(axes)}
+    # Along an axis that the result lacks, because it has another one twice, nothing moves
+    apart = dict.fromkeys(range(len(shape)), 0) | {axis: prod(images[place + 1 :]) for place, axis in enumerate(axes)}
+    in_page = dict.fromkeys(range(len(shape)), 1) | dict.fromkeys(axes[last - 1 : last], high)
 
     wide, parts = div_up(shape[last], TILE), div_up(shape[moved], TILE)
     others = [axis for axis in range(last) if axis != moved]

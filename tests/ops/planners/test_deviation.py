@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.deviation import DeviationArguments, plan_deviation
+from tests.build import place
 
 SPEC = load_spec("wormhole_n150")
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
@@ -71,6 +72,11 @@ def test_axes_that_are_put_last(call, names, shape):
             FLOAT32,
             {"fp32_dest": False},
             "ttnn.std/var with Float32 input requires fp32_dest_acc_en=true in the compute",
+        ),
+        (
+            BFLOAT16,
+            {"place": place("block/32x32/2x1 dram")},
+            "Std/Var reduction: DRAM block sharding is not supported, got input layout TensorMemoryLayout::INTERLEAVED",
         ),
     ],
 )

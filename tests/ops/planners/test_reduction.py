@@ -22,6 +22,7 @@ from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction, sharded_place
 from ops.programs.reduction.reduce import Reduction
+from tests.build import place
 
 SPEC = load_spec("wormhole_n150")
 IMAGES = (2, 3, 64, 96)
@@ -211,6 +212,11 @@ def test_a_result_in_another_memory_and_layout():
             DeviceError,
             "reduce: DRAM block sharding is not supported, got input layout TensorMemoryLayout::BLOCK_SHARDED on "
             "BufferType::DRAM, output layout TensorMemoryLayout::BLOCK_SHARDED on BufferType::DRAM",
+        ),
+        (
+            {"dims": (-1,), "memory": place("height/96x96/4x1"), "cores": first_cores(2, 8, 8, row_wise=True)},
+            DeviceError,
+            "Input shard grid {[0-0 - 3-0]} must be contained in program core grid {[0-0 - 1-0]}",
         ),
         (
             {"dims": (-2, -1), "place": DRAM_BLOCKS},

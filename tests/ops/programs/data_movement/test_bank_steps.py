@@ -18,6 +18,7 @@ IN_TURN, APART = (1, 2, 0), (2, 1, 0)  # rows of a block lie one behind the othe
         ((40, 1, 32), IN_TURN, 1, 32 / 4),  # two blocks of the same rows, of 32 elements and of 8
         ((2, 3, 4, 32), (1, 3, 2, 0), 12, 3 * 32),  # four apart: three of twelve blocks in each bank
         ((2, 1, 3, 32), (1, 3, 2, 0), 2, (32 / 4 + 2 * 32 / 4) / 2),  # two cores write, then one
+        ((2, 8, 32), (1, 1, 0), 2, 2 * 32),  # the last axis is lost: all rows of a block come into one place
     ],
 )
 def test_rows_of_the_busiest_of_four_banks(shape, axes, cores, rows):
