@@ -369,10 +369,12 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
     """Whether the search for a number of slices estimates any: of images without outputs along the axis there is none.
 
-    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice.
+    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice; blocks of an image
+    that stays whole in L1 (L1_FULL) are looked at later.
     """
-    whole = SliceConfig(slice_type=_kinds(call)[0], num_slices=1)
-    with suppress(NoWindowError):
+    whole, config = SliceConfig(slice_type=_kinds(call)[0], num_slices=1), call.slice_config
+    later = (DeviceError,) if config is not None and config.slice_type is SliceType.L1_FULL else ()
+    with suppress(NoWindowError, *later):
         for part in output_slices(call, whole):
             if not part.is_empty:
                 slice_l1_bytes(call, part.at_origin, device_spec, slices=1)

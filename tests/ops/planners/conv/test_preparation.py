@@ -20,7 +20,7 @@ from ops.planners.conv.preparation import (
 )
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, height_sharded, operand, sized_call
-from tests.shards import BLOCK, HEIGHT, box
+from tests.shards import BLOCK, HEIGHT, WIDTH, box
 
 SPEC = load_spec("blackhole_p150")
 GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
@@ -210,6 +210,13 @@ def test_a_search_for_slices_of_a_given_scheme(rules, text):
         checked_preparation(
             replace(result, rules=rules, output_padding=(0, 0)), "weight", SPEC, function="prepare", strict=False
         )
+
+
+def test_a_whole_image_may_have_blocks_higher_than_a_core_s_rows():
+    """Its first slice of one in DRAM would have 9 rows a core, and a block of two tiles."""
+    changes = {"stride": (4, 4), "shard_layout": WIDTH, "act_block_h_override": 64, "weights_format": BFLOAT8_B}
+    result = sized_call((249, 1), (152, 221), layout=Layout.TILE, slice_config=L1_FULL, **changes)
+    check_transposed(result, "weight", SPEC)
 
 
 def test_weights_for_shards_that_stay_and_results_of_small_blocks_are_prepared():
