@@ -99,6 +99,11 @@ class Operation:
         """The tensors that it writes: its outputs, then the inputs into which it writes."""
         return (*[output.tensor for output in self.outputs], *self.updates) or self.inputs[-1:]
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The caller's tensors for results among its inputs, which it writes and does not read."""
+        return tuple([name for name in self.updates if name.startswith(TARGET)])
+
 
 @dataclass(frozen=True, slots=True)
 class Relocate:

@@ -15,7 +15,7 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.memory_config import BufferType, MemoryConfig, TensorMemoryLayout
-from device.plan import MOVE, TARGET, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
+from device.plan import MOVE, DeviceOp, Event, Operation, OperationBegin, Plan, Refuse, Relocate
 from device.spec.device_spec import DeviceSpec
 from device.time.network import hands
 from device.time.stages import OperationCycles, Stage
@@ -152,7 +152,7 @@ def ends_of(step: Operation, plan: Plan) -> Ends:
     written = step.written[0]
     read = step.inputs[0] if step.inputs else written
     others = tuple(plan.tensors[name] for name in step.inputs[1:])
-    whole = bool(step.outputs) or (written.startswith(TARGET) and written in step.updates)
+    whole = bool(step.outputs) or written in step.targets
     return Ends(read=plan.tensors[read], written=plan.tensors[written], others=others, whole=whole)
 
 

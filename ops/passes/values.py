@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from device.numbers.formats import Array
-from device.plan import TARGET, Allocate, DeviceOp, Free, Operation, Plan
+from device.plan import Allocate, DeviceOp, Free, Operation, Plan
 from ops.op_model import OpModels, ValuesContext, op_model_of
 from ops.op_models import OP_MODELS
 from ops.passes.caches import WeightCache
@@ -55,7 +55,7 @@ def _computed(
     names = [output.tensor for output in step.outputs]
     if names and not step.updates and all(_has_none(plan, name) for name in names):
         return tuple(_empty(plan, name) for name in names)
-    inputs = [name for name in step.inputs if not (name in step.updates and name.startswith(TARGET))]  # written alone
+    inputs = [name for name in step.inputs if name not in step.targets]
     read = [_empty(plan, name) if name not in arrays and _has_none(plan, name) else arrays.get(name) for name in inputs]
     return op_model_of(step.op, op_models).values(step.op, read, context)
 

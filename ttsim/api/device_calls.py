@@ -216,6 +216,11 @@ def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | Non
     )
 
 
+def named_targets(names: Sequence[str], targets: Sequence[Tensor] | None) -> dict[str, Tensor]:
+    """The caller's tensors for all results of a plan, by their names there; nothing without such tensors."""
+    return dict(zip(names, targets, strict=True)) if targets else {}
+
+
 def integers_of(what: str, values: object) -> tuple[int, ...]:
     """A sequence of integers as a tuple; raises ArgumentTypeError, which says ``what`` must be one."""
     if not isinstance(values, Sequence) or not all(isinstance(value, int) for value in values):

@@ -14,6 +14,7 @@ from ttsim.api.device_calls import (
     cached_plan,
     carried_out,
     converted,
+    named_targets,
     operation,
     pair_of,
     require_left_out,
@@ -134,7 +135,7 @@ def topk(
     if device.strict:
         require_kept_numbers(input_tensor.spec, call)
     with device.function("ttnn.topk"):
-        results = run(plan, {"input": input_tensor, **_named(targets)}, device)
+        results = run(plan, {"input": input_tensor, **named_targets(TARGETS, targets)}, device)
     return results["values"], results["indices"]
 
 
@@ -185,13 +186,8 @@ def sort(
         return clone(input_tensor, memory_config=memory_config), _places_in_order(input_tensor, memory_config)
     plan = cached_plan(plan_sort, device, input_tensor.spec, call)
     with device.function("ttnn.sort"):
-        results = run(plan, {"input": input_tensor, **_named(targets)}, device)
+        results = run(plan, {"input": input_tensor, **named_targets(TARGETS, targets)}, device)
     return results["values"], results["indices"]
-
-
-def _named(targets: tuple[Tensor, Tensor] | None) -> dict[str, Tensor]:
-    """The caller's tensors for both results, by their names in plans."""
-    return {} if targets is None else dict(zip(TARGETS, targets, strict=True))
 
 
 def _places_in_order(tensor: Tensor, place: MemoryConfig | None) -> Tensor:
