@@ -8,6 +8,7 @@ from ttsim.api.eltwise import multiply
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import SDPAProgramConfig
+from ttsim.runtime.types.call import incompatible
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 
@@ -65,7 +66,7 @@ def scaled_dot_product_attention(
     require_left_out(owner, cu_window_seqlens=cu_window_seqlens, attn_mask_block_map=attn_mask_block_map)
     window = sliding_window_size or 0
     if min(window, windowed_q_token_offset) < 0:
-        text = f"ttnn.transformer.{owner}(): incompatible function arguments."
+        text = incompatible(f"ttnn.transformer.{owner}")
         raise ArgumentTypeError(f"{text}\nsliding_window_size and windowed_q_token_offset count from 0")
     config = program_config
     if config is not None and config.segmented_accumulation:

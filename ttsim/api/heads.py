@@ -8,7 +8,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from ops.planners.attention.heads import FALCON, FALCON_HEADS, TARGETS, SplitArguments, plan_join, plan_split
 from ops.planners.attention.separate_heads import SeparateArguments, plan_separate_split
-from ttsim.api.device_calls import cached_plan, converted, operation_as, required_device
+from ttsim.api.device_calls import cached_plan, converted, named_targets, operation_as, required_device
 from ttsim.api.eltwise import multiply
 from ttsim.api.shape import unsqueeze_to_4D
 from ttsim.api.softmax import DEFAULT, Config, computed_softmax
@@ -439,7 +439,7 @@ def create_qkv_heads_from_separate_tensors(
     )
     plan = cached_plan(plan_separate_split, device, call)
     with device.function(f"ttnn.experimental.{owner}"):
-        results = run(plan, {"input": input, "kv": input_kv, **_named(targets)}, device)
+        results = run(plan, {"input": input, "kv": input_kv, **named_targets(TARGETS, targets)}, device)
     return results["query"], results["key"], results["value"]
 
 
@@ -512,11 +512,6 @@ def _specs(targets: tuple[Tensor, ...]) -> tuple[TensorSpec, ...]:
     return tuple(tensor.spec for tensor in targets)
 
 
-def _named(targets: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """The caller's tensors for the results, by their names in plans."""
-    return dict(zip(TARGETS, targets, strict=True)) if targets else {}
-
-
 def _split(
     owner: str, call: SplitArguments, tensor: Tensor, other: Tensor | None = None, targets: tuple[Tensor, ...] = ()
 ) -> Heads:
@@ -525,7 +520,7 @@ def _split(
     if other is not None:
         required_device(short, other)
     plan = cached_plan(plan_split, device, call)
-    tensors = {"input": tensor, **({} if other is None else {"kv": other}), **_named(targets)}
+    tensors = {"input": tensor, **({} if other is None else {"kv": other}), **named_targets(TARGETS, targets)}
     with device.function(f"ttnn.{owner}"):
         results = run(plan, tensors, device)
     return results["query"], results["key"], results["value"]

@@ -92,9 +92,7 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         if tensor.memory_config.is_sharded():
             yield "Operands to SDPA need to be DRAM/L1 interleaved"
         if len(tensor.shape) < RANK:
-            raise NotSimulatedError(
-                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
-            )
+            raise _of_other_rank(tensor)
     if call.causal and call.mask is not None:
         yield "is_causal and attn_mask cannot both be present. Got is_causal: true, attn_mask: true"
     if call.window and call.mask is not None:
@@ -130,9 +128,7 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         yield from _refusals_of_sinks(call.sinks, heads)
     for tensor in (query, key, value):
         if len(tensor.shape) > RANK:
-            raise NotSimulatedError(
-                f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}"
-            )
+            raise _of_other_rank(tensor)
         if tensor.shape[3] % TILE:
             yield "Padding is not supported on the head_dim dimension"
     if call.grid is not None and call.grid[0] * call.grid[1] > spec.grid.cores:
@@ -141,6 +137,10 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
             f"Provided grid must not contain more cores than the device. Got {cores} cores, expected at most "
             f"{spec.grid.cores} cores."
         )
+
+
+def _of_other_rank(tensor: TensorSpec) -> NotSimulatedError:
+    return NotSimulatedError(f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}")
 
 
 def _refusals_of_sinks(sinks: TensorSpec, heads: int) -> Iterator[str]:

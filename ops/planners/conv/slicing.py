@@ -373,11 +373,11 @@ def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
     that stays whole in L1 (L1_FULL) are looked at later.
     """
     whole, config = SliceConfig(slice_type=_kinds(call)[0], num_slices=1), call.slice_config
-    later = (DeviceError,) if config is not None and config.slice_type is SliceType.L1_FULL else ()
-    with suppress(NoWindowError, *later):
-        for part in output_slices(call, whole):
-            if not part.is_empty:
-                slice_l1_bytes(call, part.at_origin, device_spec, slices=1)
+    if config is None or config.slice_type is not SliceType.L1_FULL:
+        with suppress(NoWindowError):
+            for part in output_slices(call, whole):
+                if not part.is_empty:
+                    slice_l1_bytes(call, part.at_origin, device_spec, slices=1)
     return call.output_lengths()[whole.slice_type is SliceType.DRAM_WIDTH] != 0
 
 

@@ -174,7 +174,7 @@ def _takes_welford(call: NormArguments, rows: RowBuffers, welford: WelfordRows, 
     """Whether a device with a table of reciprocals takes Welford's algorithm where the call allows it.
 
     Of rows in bfloat16 with a weight or a bias, the library chooses the program that it counts the cheaper, as long as
-    whole rows fit. It counts float32, and bfloat16 without both, in favour of Welford, and block floats against him.
+    whole rows fit. It counts float32, and bfloat16 without both, in favor of Welford's, and block floats against it.
     """
     vectors = (call.weight is not None) + (call.bias is not None)
     if call.source.data_format != BFLOAT16 or not vectors:

@@ -48,10 +48,9 @@ def _target_refusals(source: TensorSpec, shape: tuple[int, ...], target: TensorS
             f"bcast_to: Invalid output shape Shape({shapes[0]})Output shape must match operation attributes "
             f"Shape({shapes[1]})\noutput: give one of that shape"
         )
-    for what, own, other in (
-        ("layout", f"Layout::{source.layout.name}", f"Layout::{target.layout.name}"),
-        *[("dtype", *(f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)))],
-    ):
+    layouts = [f"Layout::{tensor.layout.name}" for tensor in (source, target)]
+    data_types = [f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)]
+    for what, (own, other) in (("layout", layouts), ("dtype", data_types)):
         if own != other:
             yield f"bcast_to: Input {own} and output {other} must have same {what}\noutput: give one like the input"
 
