@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from device.numbers.formats import (
     round_up,
 )
 from device.spec.device_spec import DeviceSpec
+
+COUNTED_AXES: Final = 4  # at least so many axes of a shape may be counted back in the real library
 
 
 class BufferSpec(NamedTuple):
@@ -214,6 +216,13 @@ def no_shards(place: MemoryConfig, *, in_rows: bool) -> str:
     rows = "MemoryConfig must have Shard Spec specified for sharded memory layout"
     first = rows if in_rows else "bad optional access"
     return f"{first}\nmemory_config: {place.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
+
+
+def no_such_axis(rank: int, axis: int | None = None) -> str:
+    """What the real library says of an axis that a shape of so many axes lacks; None for the one behind the last."""
+    return (
+        f"ShapeBase[] index out of range. {rank if axis is None else axis} not in [-{max(rank, COUNTED_AXES)}, {rank})"
+    )
 
 
 def require_shard_spec(place: MemoryConfig, *, in_rows: bool) -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.plan import Plan
@@ -192,8 +192,7 @@ def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
         yield f"fast_reduce_nc dims should not be empty\n{owner}: name the axes"
     for axis in sorted(call.axes, reverse=True):
         if not -max(rank, RANK) <= axis < rank:
-            lowest = -max(rank, RANK)
-            yield f"ShapeBase[] index out of range. {axis} not in [{lowest}, {rank})\n{owner}: dims: no such axis"
+            yield f"{no_such_axis(rank, axis)}\n{owner}: dims: no such axis"
     if source.layout is not Layout.TILE:
         yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
     if source.data_format not in ADDED_FORMATS:

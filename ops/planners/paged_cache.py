@@ -6,7 +6,7 @@ from itertools import chain
 from math import prod
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, DataFormat, div_up
 from device.plan import Plan
@@ -400,7 +400,7 @@ def _side(tensor: TensorSpec, axis: int) -> int:
     """A side with padding; raises DeviceError for a tensor of fewer axes."""
     rank = len(tensor.padded_shape)
     if axis >= rank:
-        text = f"ShapeBase[] index out of range. {axis} not in [-{RANK}, {rank})"
+        text = f"{no_such_axis(rank, axis)}"
         raise DeviceError(f"{text}\nreshape the tensor of {rank} axes")
     return tensor.padded_shape[axis]
 

@@ -4,7 +4,7 @@ from math import prod
 
 from device.cores import CoreCoord, first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -47,7 +47,7 @@ def plan_interleaved_to_sharded_partial(
     place = shards_on(owner, sides, grid, shard_shape, scheme, orientation)
     padded = source.padded_shape
     if len(padded) < RANK - 1:
-        raise DeviceError(f"ShapeBase[] index out of range. 2 not in [-4, 2)\n{owner}: give a tensor of {RANK} axes")
+        raise DeviceError(f"{no_such_axis(2)}\n{owner}: give a tensor of {RANK} axes")
     shape = (1, 1, sides[0], *padded[RANK - 1 :])
     result = TensorSpec(shape, data_format or source.data_format, source.layout, place)
     _require_slices(owner, source, source, slices)

@@ -7,7 +7,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, require_shard_spec
+from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16, UINT8, DataFormat
 from device.plan import Operation, Plan
@@ -127,11 +127,6 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
             f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
             f"{TILE})\n{way_out}"
         )
-
-
-def no_such_axis(rank: int) -> str:
-    """What the library says of the axis behind the last of a shape with so many axes."""
-    return f"ShapeBase[] index out of range. {rank} not in [-{max(rank, RANK)}, {rank})"
 
 
 def plan_untilize(

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Final, ParamSpec
 
 from device.errors import DeviceError, shown
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
 from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
@@ -420,7 +421,7 @@ def logical_not_(input_tensor: Tensor, *, memory_config: MemoryConfig | None = N
 def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | None) -> Tensor:
     shape, volume = tensor.spec.shape, prod(weights.spec.shape)
     if len(shape) == 1:
-        raise DeviceError("ShapeBase[] index out of range. 1 not in [-4, 1)\nprelu: the channels are axis 1")
+        raise DeviceError(f"{no_such_axis(1)}\nprelu: the channels are axis 1")
     if shape[1] != volume:
         raise DeviceError(
             f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {volume} and channel "
@@ -454,9 +455,7 @@ def _gated(name: str, gate: tuple[str, tuple[float, ...]], tensor: Tensor, dim: 
             f"glu-family ops only support the last dimension, got dim={dim}\n{name}: permute the tensor first"
         )
     if len(shape) < GATED_RANK:
-        raise DeviceError(
-            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n{name}: reshape the tensor to rank 4"
-        )
+        raise DeviceError(f"{no_such_axis(len(shape), 3)}\n{name}: reshape the tensor to rank 4")
     width = shape[GATED_RANK - 1]
     if width // 2 % 32:
         raise DeviceError(

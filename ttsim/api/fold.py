@@ -6,10 +6,10 @@ from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from ops.planners.shape.fold import RANK, plan_fold
-from ops.planners.to_config import no_such_axis
 from ttsim.api.device_calls import converted, integers_of, operation, required_device
 from ttsim.api.pad import pad
 from ttsim.api.shape import permute, reshape_on_device, slice, transpose

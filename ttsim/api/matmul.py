@@ -7,6 +7,7 @@ import numpy as np
 
 from device.cores import CoreGrid
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
@@ -306,10 +307,7 @@ def _require_addends(added: Tensor, first: Tensor, second: Tensor, alpha: float,
         sides = []
         for shape in (added.shape, other.shape):
             if axis >= len(shape):
-                raise ArgumentError(
-                    f"ShapeBase[] index out of range. {axis} not in [-4, {len(shape)})\n"
-                    "addmm: give three tensors of two axes"
-                )
+                raise ArgumentError(f"{no_such_axis(len(shape), axis)}\naddmm: give three tensors of two axes")
             sides.append(shape[axis])
         if sides[0] != sides[1]:
             raise ArgumentError(

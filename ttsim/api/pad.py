@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_overloads, overload
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentTypeError, DeviceError, shown
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import MemoryConfig
 from device.plan import Plan
 from ops.planners.shape.pad import plan_fill_padding, plan_pad, require_right_padding
@@ -118,7 +119,7 @@ def _around_of_shape(tensor: Tensor, shape: Sequence[int], start: Sequence[int])
     sides = tuple(tensor.shape)
     if len(sides) < RANK:
         raise DeviceError(
-            f"ShapeBase[] index out of range. {len(sides)} not in [-{RANK}, {len(sides)})\n"
+            f"{no_such_axis(len(sides))}\n"
             f"output_padded_shape: the tensor has {len(sides)} axes; give pairs of padding instead"
         )
     if len(sides) > RANK or any(begin + side > whole for begin, side, whole in zip(start, sides, shape, strict=True)):

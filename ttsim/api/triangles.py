@@ -5,6 +5,7 @@ from typing import Final
 import numpy as np
 
 from device.errors import DeviceError
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import Layout, MemoryConfig
 from ttsim.api.conversions import require_whole_tiles
 from ttsim.api.eltwise import combined, device_of
@@ -68,7 +69,7 @@ def triu(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryCo
 def _triangle(name: str, tensor: Tensor, diagonal: Integer, memory_config: MemoryConfig | None) -> Tensor:
     device = device_of({"input": tensor})
     if tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) < 2:
-        raise DeviceError(f"ShapeBase[] index out of range. 1 not in [-4, 1)\n{name}: a row needs TILE layout")
+        raise DeviceError(f"{no_such_axis(1)}\n{name}: a row needs TILE layout")
     require_whole_tiles("to_layout", tensor)
     rows, columns = (1, 1, *tensor.shape)[-2:]
     lower = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, np.float32)

@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any, Final
 
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.memory.layouts import no_such_axis
 from device.memory.memory_config import MemoryConfig
 from ops.planners.bilinear import BilinearArguments, plan_bilinear, require_whole_tiles
 from ops.planners.upsample import plan_upsample, require_whole_numbers
@@ -54,9 +55,7 @@ def upsample(
     """
     rank = len(input_tensor.shape)
     if rank < IMAGE_AXES:
-        raise DeviceError(
-            f"ShapeBase[] index out of range. {rank} not in [-4, {rank})\nupsample: give [N, H, W, C], not {rank} axes"
-        )
+        raise DeviceError(f"{no_such_axis(rank)}\nupsample: give [N, H, W, C], not {rank} axes")
     if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
         raise DeviceError(f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; it is one of these")
     if rank > IMAGE_AXES:

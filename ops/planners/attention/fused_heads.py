@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, require_shard_spec
+from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import CircularBuffer, Plan
@@ -40,7 +40,7 @@ def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
     source = call.source
     if len(source.shape) != RANK:
         rank = len(source.shape)
-        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\n{HINT}")
+        raise DeviceError(f"{no_such_axis(rank, 3)}\n{HINT}")
     if call.heads < 1:
         raise NotSimulatedError(f"{NAME}: ttsim does not simulate calls without heads; give 1 or more")
     size = source.padded_shape[-1] // PARTS // call.heads

@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -67,7 +67,7 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     for tensor in (call.source, call.other):
         if tensor is not None and len(tensor.shape) != RANK:
             rank = len(tensor.shape)
-            raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\n{HINT}")
+            raise DeviceError(f"{no_such_axis(rank, 3)}\n{HINT}")
     size = _head_size(call)
     place = call.source.memory_config if call.place is None else call.place
     specs = _results(call, size, place, spec)
@@ -135,7 +135,7 @@ def _check_special_sides(call: SplitArguments) -> None:
     for text in _kind_refusals(call.source):
         raise DeviceError(f"{text}\n{HINT}")
     if rank < RANK - 1:
-        raise DeviceError(f"ShapeBase[] index out of range. 2 not in [-{RANK}, {rank})\n{HINT}")
+        raise DeviceError(f"{no_such_axis(rank, 2)}\n{HINT}")
     if sides[2] % TILE:
         raise DeviceError(f"Input shape[2] ({sides[2]}) must be divisible by TILE_HEIGHT ({TILE})\n{HINT}")
     raise DeviceError(f"Unsupported input shape\n{HINT}")
@@ -373,7 +373,7 @@ def plan_join(
         _check_joined(source)
     if len(source.shape) != RANK:
         rank = len(source.shape)
-        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {rank})\ninput_tensor: give rank 4")
+        raise DeviceError(f"{no_such_axis(rank, 3)}\ninput_tensor: give rank 4")
     where = source.memory_config if place is None else place
     result = _joined(source, where)
     text = next(_join_refusals(source, where, squeezed=squeezed), None)

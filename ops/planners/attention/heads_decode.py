@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreCoord, CoreRangeSet, cores_from, first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -59,7 +59,7 @@ class JoinDecodeArguments:
 
 def _check_rank(source: TensorSpec, hint: str, *, at_least: bool = False) -> None:
     if len(source.shape) < RANK:
-        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {len(source.shape)})\n{hint}")
+        raise DeviceError(f"{no_such_axis(len(source.shape), 3)}\n{hint}")
     if len(source.shape) > RANK and not at_least:
         raise NotSimulatedError(f"{hint}; ttsim does not simulate more axes")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from device.cores import CoreRangeSet, core_rectangle
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, div_up
 from device.plan import CircularBuffer, Plan
@@ -48,7 +48,7 @@ def plan_rotary_llama(call: RotaryLlamaArguments, spec: DeviceSpec) -> Plan:
     """Plan the rotation of "input" by "cos", "sin" and "trans_mat"; raises DeviceError."""
     ranks = [len(tensor.shape) for tensor in call.tensors]
     if ranks[0] < RANK:
-        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {ranks[0]})\n{HINT}")
+        raise DeviceError(f"{no_such_axis(ranks[0], 3)}\n{HINT}")
     if ranks[0] > RANK or min(ranks) < 2:
         raise NotSimulatedError(f"{HINT}; ttsim simulates tensors of {RANK} axes")
     if call.written.is_sharded() and call.written.shard_spec is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
@@ -33,7 +33,7 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input" and "kv"; raises DeviceError."""
     for tensor in (call.source, call.other):
         if len(tensor.shape) != RANK:
-            raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-{RANK}, {len(tensor.shape)})\n{HINT}")
+            raise DeviceError(f"{no_such_axis(len(tensor.shape), 3)}\n{HINT}")
     if call.heads < 1 or call.kv_heads < 1:
         raise NotSimulatedError(f"{HINT}; ttsim does not simulate calls without heads")
     columns = call.source.padded_shape[3]

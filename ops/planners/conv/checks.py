@@ -10,7 +10,7 @@ from math import prod
 from typing import Final
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError, OutOfMemoryError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
@@ -207,7 +207,7 @@ def input_rank(call: ConvCall) -> Iterator[str]:
     )
     if axes > IMAGE_AXES or (call.keeps_place and not call.needs_new_shards(spec.memory_config)):
         yield f"Expected 4D shape\n{ours}"
-    yield f"ShapeBase[] index out of range. {axes} not in [-4, {axes})\n{ours}"
+    yield f"{no_such_axis(axes)}\n{ours}"
 
 
 # Checks of cores and blocks
@@ -473,7 +473,7 @@ def _folded(call: ConvCall) -> Iterator[str]:
     shape, stride = spec.shape, call.stride[0]
     ours = f"input_tensor: give it as [N, H, W, C], not with the shape {list(shape)}; or {FOLDING_WAY_OUT}"
     if len(shape) < IMAGE_AXES:
-        yield f"ShapeBase[] index out of range. {len(shape)} not in [-4, {len(shape)})\n{ours}"
+        yield f"{no_such_axis(len(shape))}\n{ours}"
     elif len(shape) > IMAGE_AXES and shape[1] % stride:
         yield f"Fold: logical H ({shape[1]}) must be divisible by stride_h ({stride}).\n{ours}"
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from device.cores import CoreCoord
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, ShardOrientation
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
@@ -235,7 +235,7 @@ def _bias_refusal(spec: TensorSpec) -> str | None:
         return None
     if spec.shape[0] != 1:
         return f"Bias should have batch == 1\n{ours}"
-    return None if rank == IMAGE_AXES else f"ShapeBase[] index out of range. 3 not in [-4, {rank})\n{ours}"
+    return None if rank == IMAGE_AXES else f"{no_such_axis(rank, 3)}\n{ours}"
 
 
 def _conv(

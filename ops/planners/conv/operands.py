@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, round_up
 from device.spec.device_spec import DeviceSpec
@@ -363,8 +363,7 @@ def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
     shape = operand.spec.shape
     if operand.on_host and len(shape) < 4:
         yield (
-            f"ShapeBase[] index out of range. 3 not in [-4, {len(shape)})\n"
-            f"{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
+            f"{no_such_axis(len(shape), 3)}\n{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
         )
 
 

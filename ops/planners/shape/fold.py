@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.plan import Plan
@@ -38,7 +38,7 @@ def plan_fold(
         )
     if rank < RANK:
         axis = 2 if rank == 1 and source.layout is Layout.TILE else rank  # tiles have two sides in any case
-        line = f"ShapeBase[] index out of range. {axis} not in [-4, {rank})"
+        line = f"{no_such_axis(rank, axis)}"
         if any(map(any, padding)):
             line = "ttnn.pad: padding len can't be larger than input tensor rank"
         raise DeviceError(f"{line}\nfold: give [N, H, W, C], not {rank} axes")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from device.errors import DeviceError
 from device.memory.buffers import Unwritten
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import Plan
@@ -100,8 +100,7 @@ def _require_rank(owner: str, source: TensorSpec, *, first: int) -> None:
     if len(source.shape) < RANK:
         read = max(len(source.shape), first)
         raise DeviceError(
-            f"ShapeBase[] index out of range. {read} not in [-4, {len(source.shape)})\n"
-            f"{owner}: the tensor has {len(source.shape)} axes; give it {RANK}"
+            f"{no_such_axis(len(source.shape), read)}\n{owner}: the tensor has {len(source.shape)} axes; give it {RANK}"
         )
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from device.cores import core_rectangle
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec, require_shard_spec
+from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
@@ -31,7 +31,7 @@ def plan_reshape_on_device(
     """Plan the tensor "input" in another shape of four axes: a view in its buffer, or a tensor in a place."""
     padded = source.padded_shape
     if len(padded) < RANK:
-        raise DeviceError(f"ShapeBase[] index out of range. 3 not in [-4, {len(padded)})\n{WAY_OUT}")
+        raise DeviceError(f"{no_such_axis(len(padded), 3)}\n{WAY_OUT}")
     if shape[-1] == padded[RANK - 1]:
         source.changed(shape=shape)  # refuses shards that do not hold the shape
         _require_room(source, shape)
