@@ -1,6 +1,6 @@
 """ttnn.transformer.scaled_dot_product_attention."""
 
-from device.errors import ArgumentTypeError, NotSimulatedError
+from device.errors import NotSimulatedError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.sdpa import AttentionArguments, plan_attention, validate
 from ttsim.api.device_calls import cached_plan, operation_as, require_left_out, required_device
@@ -8,7 +8,7 @@ from ttsim.api.eltwise import multiply
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import SDPAProgramConfig
-from ttsim.runtime.types.call import incompatible
+from ttsim.runtime.types.call import wrong
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 
@@ -66,8 +66,7 @@ def scaled_dot_product_attention(
     require_left_out(owner, cu_window_seqlens=cu_window_seqlens, attn_mask_block_map=attn_mask_block_map)
     window = sliding_window_size or 0
     if min(window, windowed_q_token_offset) < 0:
-        text = incompatible(f"ttnn.transformer.{owner}")
-        raise ArgumentTypeError(f"{text}\nsliding_window_size and windowed_q_token_offset count from 0")
+        raise wrong(f"transformer.{owner}", "sliding_window_size and windowed_q_token_offset count from 0")
     config = program_config
     if config is not None and config.segmented_accumulation:
         raise NotSimulatedError(f"{owner}: segmented_accumulation is not simulated; leave it out")

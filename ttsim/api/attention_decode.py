@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from device.errors import ArgumentTypeError, NotSimulatedError
+from device.errors import NotSimulatedError
 from device.memory.memory_config import MemoryConfig
 from ops.planners.attention.sdpa_decode import DecodeArguments, plan_decode, require_positions
 from ttsim.api.device_calls import are_readable, integers_of, operation_as, require_left_out, run_on_several
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import SDPAProgramConfig
-from ttsim.runtime.types.call import incompatible
+from ttsim.runtime.types.call import wrong
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 transformer = operation_as("ttnn.transformer.")
@@ -141,8 +141,7 @@ def paged_scaled_dot_product_attention_decode(
     owner = "paged_scaled_dot_product_attention_decode"
     require_left_out(owner, paged_cache_geometry=paged_cache_geometry)
     if min(spec_multi_pos_tiles, cache_position_modulo or 0) < 0:
-        text = incompatible(f"ttnn.transformer.{owner}")
-        raise ArgumentTypeError(f"{text}\nspec_multi_pos_tiles and cache_position_modulo count from 0")
+        raise wrong(f"transformer.{owner}", "spec_multi_pos_tiles and cache_position_modulo count from 0")
     optional = _optional(owner, attn_mask, attention_sink, sliding_window_size)
     call = DecodeArguments(
         query=input_tensor_q.spec,
@@ -181,8 +180,7 @@ def _configured(
 def _optional(owner: str, mask: Tensor | None, sinks: Tensor | None, window: int | None) -> dict[str, Any]:
     """What of a call may be left out."""
     if window is not None and window < 0:
-        text = incompatible(f"ttnn.transformer.{owner}")
-        raise ArgumentTypeError(f"{text}\nsliding_window_size counts from 0")
+        raise wrong(f"transformer.{owner}", "sliding_window_size counts from 0")
     specs = {name: None if tensor is None else tensor.spec for name, tensor in (("mask", mask), ("sinks", sinks))}
     return specs | {"window": window or 0}
 

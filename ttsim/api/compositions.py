@@ -16,13 +16,13 @@ from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import copy
-from ttsim.api.eltwise import LEGACY, allowed, combined, device_of, wrong
+from ttsim.api.eltwise import LEGACY, allowed, combined, device_of
 from ttsim.api.shape import reshape, slice as part_of
 from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked_as
+from ttsim.runtime.types.call import checked_as, wrong
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 

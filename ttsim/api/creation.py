@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from device.errors import ArgumentError, ArgumentIndexError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, ArgumentIndexError, DeviceError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
@@ -22,11 +22,11 @@ from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import (
     MOST_ELEMENTS,
     checked_as,
-    incompatible,
     require_type,
     require_type_or_none,
     required_integer,
     required_sides,
+    wrong,
 )
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType
@@ -128,9 +128,7 @@ def empty(
         Shape([1, 2])
     """
     if device is None:
-        raise ArgumentTypeError(
-            f"{incompatible('ttnn.empty')}\nempty: device is missing; ttnn.zeros makes host tensors"
-        )
+        raise wrong("empty", "device is missing; ttnn.zeros makes host tensors")
     return full(shape, 0.0, dtype, layout, device, memory_config)
 
 

@@ -20,7 +20,7 @@ from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.session import current
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, checked_as, incompatible
+from ttsim.runtime.types.call import OPERATIONS, checked_as, wrong
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
@@ -211,9 +211,7 @@ def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | Non
         return None
     if isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(tensor, Tensor) for tensor in value):
         return value[0], value[1]
-    raise ArgumentTypeError(
-        f"{incompatible(f'{OPERATIONS}{owner}')}\n{name} must be a tuple of two tensors, not {shown(value)}"
-    )
+    raise wrong(owner, f"{name} must be a tuple of two tensors, not {shown(value)}")
 
 
 def named_targets(names: Sequence[str], targets: Sequence[Tensor] | None) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Final
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
+from device.errors import ArgumentError, DeviceError, shown
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import FLOAT32, UINT16, UINT32, DataFormat
@@ -20,7 +20,7 @@ from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
+from ttsim.runtime.types.call import Call, function_of, param, wrong
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 
@@ -300,11 +300,6 @@ class InPlace(Activations, Grids):
         """Combines the operands."""
         self.output_tensor = self.input_tensor_a
         return super().carry_out()
-
-
-def wrong(name: str, text: str) -> ArgumentTypeError:
-    """The error for arguments that no form of a function takes."""
-    return ArgumentTypeError(f"{incompatible(OPERATIONS + name)}\n{name}: {text}")
 
 
 def require_legacy(name: str, use_legacy: bool | None, operands: Sequence[object]) -> None:

@@ -1,10 +1,10 @@
 """ttnn's functions that write into a cache of keys or values."""
 
-from device.errors import ArgumentTypeError
 from ops.planners.kv_cache import plan_fill_cache, plan_update_cache, require_row
 from ttsim.api.device_calls import cached_plan, operation, operation_as, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import wrong
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 kv_cache = operation_as("ttnn.kv_cache.")
@@ -144,4 +144,4 @@ def _updated(
 
 def _require_counts(owner: str, *counts: int) -> None:
     if any(count < 0 for count in counts):
-        raise ArgumentTypeError(f"ttnn.{owner}(): incompatible function arguments.\nindices count from 0")
+        raise wrong(owner, f"indices count from 0, not {min(counts)}")

@@ -1,6 +1,6 @@
 """ttnn's functions that write into a cache of keys or values whose rows lie in blocks."""
 
-from device.errors import ArgumentTypeError
+from device.errors import shown
 from ops.planners.paged_cache import (
     PagedFillArguments,
     PagedUpdateArguments,
@@ -11,6 +11,7 @@ from ops.planners.paged_cache import (
 )
 from ttsim.api.device_calls import are_readable, integers_of, operation_as, require_left_out, run_on_several
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import wrong
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 experimental = operation_as("ttnn.experimental.")
@@ -71,7 +72,7 @@ def paged_update_cache(
     require_left_out(owner, mesh_coords=mesh_coords)
     rows = integers_of("update_idxs", update_idxs)
     if any(row < 0 for row in rows):
-        raise ArgumentTypeError(f"ttnn.experimental.{owner}(): incompatible function arguments.\nrows count from 0")
+        raise wrong(f"experimental.{owner}", f"rows count from 0, not {shown(rows)}")
     call = PagedUpdateArguments(
         cache=cache_tensor.spec,
         source=input_tensor.spec,

@@ -23,12 +23,11 @@ from ttsim.api.eltwise import (
     Whole,
     Written,
     allowed,
-    wrong,
 )
 from ttsim.api.unary import applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import function_of, param
+from ttsim.runtime.types.call import function_of, param, wrong
 from ttsim.runtime.types.tensors import DataType
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from device.errors import ArgumentTypeError, DeviceError, shown
+from device.errors import DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.roll import plan_roll, rolls_shards
@@ -14,7 +14,7 @@ from ttsim.api.device_calls import cached_plan, converted, operation, required_d
 from ttsim.api.shape import concat, reshape, slice
 from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.call import required_integer, wrong
 
 READS_OF_L1 = 2  # parts in DRAM of a tensor in L1 that are cut from the tensor; more are cut from a copy in DRAM
 PARTS_OF_A_BLOCK = 64  # of one length; more parts are cut from blocks, which are cut from the tensor
@@ -172,7 +172,7 @@ def split(
     elif isinstance(split_size, int) and not isinstance(split_size, bool):
         sizes = [split_size] * -(-side // max(split_size, 1))
     else:
-        raise ArgumentTypeError(f"ttnn.split(): incompatible function arguments.\nsplit_size: not {shown(split_size)}")
+        raise wrong("split", f"split_size must be an integer or several, not {shown(split_size)}")
     if not sizes:
         raise DeviceError(f"split_sizes must not be empty\nsplit_size: dimension {axis} has {side} elements")
     if isinstance(split_size, Sequence):

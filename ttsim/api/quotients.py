@@ -15,9 +15,10 @@ from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign, copy
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import converted, format_of, require_left_out
-from ttsim.api.eltwise import allowed, combined, require_legacy, wrong
+from ttsim.api.eltwise import allowed, combined, require_legacy
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import wrong
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 

@@ -5,7 +5,7 @@ from math import nan, prod
 from typing import Any, ClassVar
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentTypeError, shown
+from device.errors import shown
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.deviation import DeviationArguments, plan_deviation
 from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
@@ -16,7 +16,7 @@ from ttsim.api.shape import reshape
 from ttsim.api.without_elements import is_empty, reduced
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import OPERATIONS, Call, function_of, incompatible, param
+from ttsim.runtime.types.call import Call, function_of, param, wrong
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 
@@ -26,9 +26,7 @@ def dims_of(owner: str, dim: object) -> tuple[int, ...]:
     dims: list[Any] = list(dim) if several else [] if dim is None else [dim]  # type: ignore[call-overload]
     for number in dims:
         if not isinstance(number, int) or isinstance(number, bool):
-            raise ArgumentTypeError(
-                f"{incompatible(OPERATIONS + owner)}\n{owner}: dim must be an integer or several, not {shown(dim)}"
-            )
+            raise wrong(owner, f"dim must be an integer or several, not {shown(dim)}")
     return tuple(dims)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import DeviceError, NotSimulatedError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
@@ -15,7 +15,7 @@ from ttsim.api.shape import concat, reshape, transpose, unsqueeze, view
 from ttsim.api.upsample import upsample
 from ttsim.runtime.execution import locked_on
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import required_integer
+from ttsim.runtime.types.call import required_integer, wrong
 from ttsim.runtime.types.tensors import bfloat4_b, bfloat8_b, bfloat16, uint8
 
 IMAGE_RANK = 4
@@ -51,13 +51,10 @@ def repeat(
 
 def _counts(owner: str, name: str, values: object, *, signed: bool = False) -> tuple[int, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        raise ArgumentTypeError(
-            f"ttnn.{owner}(): incompatible function arguments.\n{name} must be a sequence of integers"
-        )
+        raise wrong(owner, f"{name} must be a sequence of integers, not {shown(values)}")
     counts = tuple(required_integer(owner, name, value) for value in values)
     if not signed and any(count < 0 for count in counts):
-        text = f"{name} must be integers from 0 on, not {shown(values)}"
-        raise ArgumentTypeError(f"ttnn.{owner}(): incompatible function arguments.\n{text}")
+        raise wrong(owner, f"{name} must be integers from 0 on, not {shown(values)}")
     return counts
 
 

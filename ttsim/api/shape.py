@@ -31,7 +31,7 @@ from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer, wrong
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
 
@@ -269,10 +269,7 @@ def reshape(
 def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
     """Raises NotSimulatedError for sides with padding that are no plain reshape, ArgumentTypeError beside a -1."""
     if min((*shape, *padded), default=0) < 0:
-        raise ArgumentTypeError(
-            "ttnn.reshape(): incompatible function arguments.\n"
-            f"shape: give all sides, at least 0, beside padded_shape, not {list(shape)}"
-        )
+        raise wrong("reshape", f"give all sides of shape, at least 0, beside padded_shape, not {list(shape)}")
     if prod(shape) != tensor.spec.volume:
         raise NotSimulatedError("reshape: a shape that shows or hides padding is not simulated; use slice or pad")
     if tensor.layout is Layout.ROW_MAJOR and padded != shape:

@@ -18,11 +18,11 @@ from ops.planners.eltwise import plan_unary
 from ops.programs.eltwise.definitions import DEGREES
 from ops.programs.eltwise.functions import FUNCTIONS, apply_activation, comparison
 from ops.programs.eltwise.refusals import VECTOR_MODES
-from ttsim.api.eltwise import device_of, wrong
+from ttsim.api.eltwise import device_of
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import checked_as
+from ttsim.runtime.types.call import checked_as, wrong
 from ttsim.runtime.types.docs import RAISES, documented
 
 

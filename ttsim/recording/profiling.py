@@ -38,7 +38,7 @@ from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
 from ttsim.runtime.traces import CallSite, RanCall
-from ttsim.runtime.types.call import incompatible, require_type
+from ttsim.runtime.types.call import require_type, wrong
 
 ROWS_OF_A_STEP: Final = 12000  # rows of an image whose halo costs as much as planning one step
 MOST_OF_MACHINE: Final = 5  # changes of the machine in the advice
@@ -411,7 +411,7 @@ def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kw
         signature(op).bind(*args, **kwargs)
     except TypeError as mismatch:
         name = getattr(op, "__name__", "op")
-        return ArgumentTypeError(f"{incompatible(f'ttnn.{name}')}\n{name}: {mismatch}")
+        return wrong(name, str(mismatch))
     raise error
 
 

@@ -294,6 +294,11 @@ def incompatible(entry: str) -> str:
     return line if entry.startswith(OPERATIONS) else f"{line} The following argument types are supported:"
 
 
+def wrong(owner: str, text: str) -> ArgumentTypeError:
+    """The error for arguments that no form of an operation takes: the real library's first line, then a sentence."""
+    return ArgumentTypeError(f"{incompatible(OPERATIONS + owner)}\n{owner.rpartition('.')[2]}: {text}")
+
+
 def checked_as(
     prefix: str = OPERATIONS, name: str = "", others: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
