@@ -13,10 +13,10 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import BUFFERING, require_cores
-from ops.programs.eltwise.functions import FUNCTIONS, RELU
+from ops.programs.eltwise.functions import FUNCTIONS, RELU, without_numbers
 from ops.programs.eltwise.op import Activate, Binary
 from ops.programs.eltwise.pairs import PAIRS
-from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal
+from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal, parameter_refusals
 from ops.programs.eltwise.shards import (
     NOT_REPEATED,
     Repeated,
@@ -237,6 +237,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
             "binary",
             op.operation,
             op.fast,
+            op.exact,
             op.numbers,
             op.scalar_first,
             op.cores,
@@ -339,7 +340,6 @@ def plan_unary(
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores."""
     name, parameters = function
     _require_target_format(source, target, name)
-    require_cores(cores, spec, name, unit="eltwise_unary")
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
     _require_format(source, name)
     _require_target_shape(source, target)
@@ -354,10 +354,16 @@ def plan_unary(
         out_format=None if format_after == source.data_format else format_after,
         cores=cores,
     )
-    refused = shards_outside(cores, source, name) if lies_in_place(source, written.spec, spec) else None
+    refused = next(parameter_refusals(name, parameters), None)
+    if refused is None:
+        require_cores(cores, spec, name, unit="eltwise_unary")
+    if refused is None and lies_in_place(source, written.spec, spec):
+        refused = shards_outside(cores, source, name)
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
 
     def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:
+        if reason := without_numbers(function, source.layout):
+            builder.leave_out_values(reason)
         return builder.run(
             "UnaryDeviceOperation",
             op,

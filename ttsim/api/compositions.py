@@ -12,13 +12,14 @@ from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
 from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
 from ops.planners.ternary import TernaryArguments, has_kernel, plan_ternary, repeats
+from ops.programs.eltwise.refusals import Activation
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import copy
 from ttsim.api.eltwise import LEGACY, allowed, combined, device_of
 from ttsim.api.shape import reshape, slice as part_of
-from ttsim.api.unary import applied
+from ttsim.api.unary import GELUS, KEYWORD_TEXTS, GeluVariant, applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
@@ -40,6 +41,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "fast_and_approximate_mode": "Whether the matrix unit computes the quotient.",
     "rounding_mode": 'None, "floor" or "trunc".',
     "value": "A number.",
+    "variant": KEYWORD_TEXTS["variant"],
 }
 TENSOR: Final = "A tensor on the device."
 OPERAND: Final = "A tensor on the device, or a number."
@@ -445,7 +447,7 @@ def prelu(input_tensor_a: Tensor, weight: object, *, memory_config: MemoryConfig
     return applied("prelu", ("prelu_sfpu", (float(weight),)), input_tensor_a, memory_config)
 
 
-def _gated(name: str, gate: tuple[str, tuple[float, ...]], tensor: Tensor, dim: object, place: object) -> Tensor:
+def _gated(name: str, gate: Activation, tensor: Tensor, dim: object, place: object) -> Tensor:
     """The first half of the channels times a function of the second."""
     shape = tensor.spec.padded_shape
     if not isinstance(dim, Integral):
@@ -497,11 +499,26 @@ def _gate(name: str, gate: str, text: str, result: float) -> Callable[..., Tenso
         return _gated(name, (gate, ()), input_tensor, dim, memory_config)
 
     function.__name__ = function.__qualname__ = name
+    return _gated_example(name, text, result)(function)
+
+
+def _gated_example(name: str, text: str, result: float) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
     example = f"{name}(ttnn.full((1, 1, 1, 64), 2.0, layout=ttnn.TILE_LAYOUT, device=device))[0, 0, 0, :1]"
-    return public(f"The first half of the channels times {text} of the second half.", example, f"[{result}]")(function)
+    return public(f"The first half of the channels times {text} of the second half.", example, f"[{result}]")
 
 
 glu = _gate("glu", "sigmoid", "the sigmoid", 1.765625)
 reglu = _gate("reglu", "relu", "the ReLU", 4.0)
-geglu = _gate("geglu", "gelu", "the GELU", 3.90625)
 swiglu = _gate("swiglu", "silu", "the SiLU", 3.53125)
+
+
+@_gated_example("geglu", "the GELU", 3.90625)
+def geglu(
+    input_tensor: Tensor,
+    dim: object = -1,
+    *,
+    memory_config: MemoryConfig | None = None,
+    variant: GeluVariant = GeluVariant.Accurate,
+) -> Tensor:
+    """As the others, by one of the variants of GELU."""
+    return _gated("geglu", GELUS[variant], input_tensor, dim, memory_config)

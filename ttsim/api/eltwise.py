@@ -71,7 +71,8 @@ class Combination(Call):
             raise wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
         if not isinstance(right, Tensor | Real):
             raise wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
-        if self.fast_and_approximate_mode is False and self._operation in SUMS:
+        exact = self.fast_and_approximate_mode is False and self._operation in SUMS
+        if exact:
             own = left if isinstance(left, Tensor) else right
             self._require_bfloat16(own.dtype if isinstance(own, Tensor) else DataType.BFLOAT16)
         return combined(
@@ -85,6 +86,7 @@ class Combination(Call):
             left_activations=self.input_tensor_a_activations,
             right_activations=self.input_tensor_b_activations,
             fast=self.fast_and_approximate_mode is True,
+            exact=exact,
             cores=self.sub_core_grids,
         )
 
@@ -116,6 +118,7 @@ def combined(
     left_activations: object = (),
     right_activations: object = (),
     fast: bool = False,
+    exact: bool = False,
     numbers: tuple[float, ...] = (),
     cores: object = None,
 ) -> Tensor:
@@ -130,8 +133,8 @@ def combined(
     device = device_of(tensors)
     settings: dict[str, Any] = {
         "memory_config": memory_config, "output_tensor": output_tensor, "activations": activations, "dtype": dtype,
-        "left_activations": left_activations, "right_activations": right_activations, "fast": fast, "numbers": numbers,
-        "cores": cores,
+        "left_activations": left_activations, "right_activations": right_activations, "fast": fast, "exact": exact,
+        "numbers": numbers, "cores": cores,
     }  # fmt: skip
     if new := _conversions(name, operation, tensors, right):
         with device.function(f"ttnn.{name}"):
@@ -157,6 +160,7 @@ def combined(
         left_activations=_of_operand(name, left_activations, first),
         right_activations=_of_operand(name, right_activations, second or first),
         fast=fast and PAIRS[operation].fast is not None,
+        exact=exact,
         numbers=numbers,
         scalar_first=scalar_first,
         cores=allowed(name, cores),
@@ -278,7 +282,8 @@ class Binary(Whole):
     """A sum, a difference or a product."""
 
     fast_and_approximate_mode: bool | None = param(
-        "Compute a product with the matrix unit; sums and differences have one mode only.", default=None
+        "Compute a product with the matrix unit; False rounds a sum or a difference to the nearest bfloat16.",
+        default=None,
     )
 
 
@@ -293,7 +298,8 @@ class InPlace(Activations, Grids):
         "[..., rows, columns] on the device, in TILE layout and of the result's shape.", kw_only=False
     )
     fast_and_approximate_mode: bool | None = param(
-        "Compute a product with the matrix unit; sums and differences have one mode only.", default=True
+        "Compute a product with the matrix unit; False rounds a sum or a difference to the nearest bfloat16.",
+        default=True,
     )
 
     def carry_out(self) -> Tensor:

@@ -124,7 +124,7 @@ class Reversed(Typed, Placed, Written, Activations):
 
     _others = SCALAR
 
-    fast_and_approximate_mode: bool | None = param("Planned as the exact mode.", default=True)
+    fast_and_approximate_mode: bool | None = param("False rounds the difference to the nearest bfloat16.", default=True)
 
 
 class Row(NamedTuple):
@@ -204,7 +204,7 @@ class FastInPlace(ShortInPlace):
 class ReversedInPlace(ShortInPlace):
     """A difference, the first operand taken from the second."""
 
-    fast_and_approximate_mode: bool | None = param("Planned as the exact mode.", default=True)
+    fast_and_approximate_mode: bool | None = param("False rounds the difference to the nearest bfloat16.", default=True)
 
 
 IN_PLACE: Final = {

@@ -10,14 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from device.cores import CoreRangeSet, PlainEnum
-from device.errors import NotSimulatedError, shown
+from device.errors import shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import BFLOAT16, quantize
 from device.numbers.vector_unit import VectorUnitMode
 from ops.planners.eltwise import plan_unary
 from ops.programs.eltwise.definitions import DEGREES
 from ops.programs.eltwise.functions import FUNCTIONS, apply_activation, comparison
-from ops.programs.eltwise.refusals import VECTOR_MODES
+from ops.programs.eltwise.refusals import WHOLE_TILES, Activation
 from ttsim.api.eltwise import device_of
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
@@ -27,7 +27,7 @@ from ttsim.runtime.types.docs import RAISES, documented
 
 
 class SigmoidMode(PlainEnum):
-    """How a sigmoid is computed: AccurateWithFastExp gives the values of Accurate, FastApproximate is not simulated.
+    """How a sigmoid is computed: AccurateWithFastExp gives the values of Accurate, FastApproximate has no numbers.
 
     Examples:
         >>> ttnn.SigmoidMode.Accurate.value
@@ -40,7 +40,7 @@ class SigmoidMode(PlainEnum):
 
 
 class GeluVariant(PlainEnum):
-    """How a GELU is computed; only Accurate is simulated.
+    """How a GELU is computed; FastLut has no numbers here.
 
     Examples:
         >>> ttnn.GeluVariant.Accurate.value
@@ -52,11 +52,23 @@ class GeluVariant(PlainEnum):
     Tanh = 2
 
 
-# Keywords of one function alone, each with the values that alone are simulated.
-FIXED_KEYWORDS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = MappingProxyType(
+# Keywords of one function alone, with their defaults.
+OWN_KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
-        "sigmoid": {"vector_mode": (4,), "mode": (SigmoidMode.Accurate, SigmoidMode.AccurateWithFastExp)},
-        "gelu": {"variant": (GeluVariant.Accurate,)},
+        "sigmoid": {"vector_mode": WHOLE_TILES, "mode": SigmoidMode.Accurate},
+        "gelu": {"variant": GeluVariant.Accurate},
+    }
+)
+KEYWORD_TEXTS: Final = {
+    "vector_mode": "4 computes whole tiles, and 2 the first 16 columns of every tile, whose others stay as they are.",
+    "mode": "FastApproximate is planned without numbers.",
+    "variant": "FastLut is planned without numbers.",
+}
+GELUS: Final[Mapping[GeluVariant, Activation]] = MappingProxyType(
+    {
+        GeluVariant.Accurate: ("gelu", ()),
+        GeluVariant.FastLut: ("gelu", (1.0,)),
+        GeluVariant.Tanh: ("gelu_tanh", ()),
     }
 )
 
@@ -88,16 +100,26 @@ def _row(name: str) -> tuple[str, Mapping[str, float | None], tuple[float, ...]]
     return activation, {} if numbers else FUNCTIONS[activation].parameters, numbers
 
 
+def _variant(name: str, kwargs: dict[str, Any]) -> Activation | None:
+    """The function that its own keywords choose, which leave ``kwargs``; None for one without such keywords."""
+    defaults = OWN_KEYWORDS.get(name, {})
+    values = {key: kwargs.pop(key, default) for key, default in defaults.items()}
+    for key, value in values.items():
+        if not isinstance(value, type(defaults[key])) or (isinstance(value, int) and not -(2**31) <= value < 2**31):
+            raise wrong(name, f"{key} must be of the kind of {defaults[key]}, not {shown(value)}")
+    match values:
+        case {"variant": variant}:
+            return GELUS[variant]
+        case {"vector_mode": vector_mode, "mode": mode} if mode is not SigmoidMode.AccurateWithFastExp:
+            settings = (float(vector_mode), float(mode is SigmoidMode.FastApproximate))
+            return name, () if settings == (WHOLE_TILES, 0) else settings
+    return None
+
+
 def _bound(
     name: str, parameters: Mapping[str, float | None], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[float, ...]:
     """The numbers of a call, which are taken out of its keywords."""
-    for key, known in FIXED_KEYWORDS.get(name, {}).items():
-        argument = kwargs.pop(key, known[0])
-        if key == "vector_mode" and isinstance(argument, int) and argument not in VECTOR_MODES:
-            return (float(argument),)  # which the program refuses
-        if argument not in known:
-            raise NotSimulatedError(f"{name}: {key}={shown(argument)} is not simulated; {known[0]} is")
     placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
     values = {**parameters, **dict(zip(placed, args, strict=False))}
     values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
@@ -120,29 +142,31 @@ def _unary(name: str) -> Callable[..., Tensor]:
     @on_device
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         numbers = fixed or _bound(name, parameters, args, kwargs)
-        if name in WITH_FAST_MODE and isinstance(kwargs.get("fast_and_approximate_mode"), bool):
+        one_form = OWN_KEYWORDS.get(name, {}).keys().isdisjoint(kwargs)  # the fast mode is another of such functions
+        if name in WITH_FAST_MODE and one_form and isinstance(kwargs.get("fast_and_approximate_mode"), bool):
             kwargs.pop("fast_and_approximate_mode")
-        return keywords(input_tensor, numbers, **kwargs)
+        chosen = _variant(name, kwargs) or (activation, numbers)
+        return keywords(input_tensor, chosen, **kwargs)
 
     @checked_as(name=name)
     def in_memory(
         input_tensor: Tensor,
-        numbers: tuple,  # type: ignore[type-arg]
+        function: tuple,  # type: ignore[type-arg]
         *,
         memory_config: MemoryConfig | None = None,
     ) -> Tensor:
-        return applied(name, (activation, numbers), input_tensor, memory_config)
+        return applied(name, function, input_tensor, memory_config)
 
     @checked_as(name=name)
     def anywhere(
         input_tensor: Tensor,
-        numbers: tuple,  # type: ignore[type-arg]
+        function: tuple,  # type: ignore[type-arg]
         *,
         memory_config: MemoryConfig | None = None,
         output_tensor: Tensor | None = None,
         sub_core_grids: CoreRangeSet | None = None,
     ) -> Tensor:
-        return applied(name, (activation, numbers), input_tensor, memory_config, output_tensor, sub_core_grids)
+        return applied(name, function, input_tensor, memory_config, output_tensor, sub_core_grids)
 
     keywords: Callable[..., Tensor] = in_memory if name in IN_MEMORY_ALONE else anywhere
     function.__name__ = function.__qualname__ = name
@@ -152,12 +176,12 @@ def _unary(name: str) -> Callable[..., Tensor]:
 
 
 def _signature(name: str, keywords: Signature) -> Signature:
-    """The parameters of a function: its own numbers and keywords in place of ``numbers``."""
+    """The parameters of a function: its own numbers and keywords in place of ``function``."""
     first, _, *others = keywords.parameters.values()
     by_name, own = Parameter.KEYWORD_ONLY, _row(name)[1]
     required = [Parameter(key, Parameter.POSITIONAL_OR_KEYWORD) for key, default in own.items() if default is None]
     settings: dict[str, object] = {key: default for key, default in own.items() if default is not None}
-    settings |= {key: known[0] for key, known in FIXED_KEYWORDS.get(name, {}).items()}
+    settings |= OWN_KEYWORDS.get(name, {})
     settings |= {"fast_and_approximate_mode": False} if name in WITH_FAST_MODE else {}
     optional = [Parameter(key, by_name, default=default) for key, default in settings.items()]
     return keywords.replace(parameters=[first, *required, *optional, *others])
@@ -193,10 +217,7 @@ def _documentation(name: str) -> str:
     texts = {
         "input_tensor": "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout.",
         **dict.fromkeys(parameters, "The number of this name in the formula above."),
-        **{
-            key: f"Only {' and '.join(map(str, known))} {'are' if known[1:] else 'is'} simulated."
-            for key, known in FIXED_KEYWORDS.get(name, {}).items()
-        },
+        **{key: KEYWORD_TEXTS[key] for key in OWN_KEYWORDS.get(name, {})},
         **(fast if name in WITH_FAST_MODE else {}),
         "memory_config": "Memory of the result; None for that of ``input_tensor``.",
     }

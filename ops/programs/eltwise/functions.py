@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from device.errors import DeviceError
+from device.memory.memory_config import TILE, Layout
 from device.numbers.formats import INT32, UINT8, UINT16, UINT32, Array, DataFormat
 from device.numbers.vector_unit import (
     VectorUnitMode,
@@ -27,6 +28,7 @@ from device.numbers.vector_unit import (
 )
 from ops.programs.eltwise.definitions import DEFINITIONS
 from ops.programs.eltwise.function import ALL_INTEGERS, Function, Parameters, cut, nearest, plain, stored
+from ops.programs.eltwise.refusals import FIRST_COLUMNS, Activation
 from ops.programs.eltwise.special import erf
 
 RELU: Final = "relu"
@@ -62,6 +64,13 @@ def _sigmoid(x: Array, mode: VectorUnitMode) -> Array:
     power = long_exponential(-x) if mode.fp32_dest else short_exponential(-x)
     steps = 2 if mode.fp32_dest else 1
     return reciprocal(multiply_add(power, 1.0, 1.0), steps=steps, from_table=mode.reciprocal_table)
+
+
+def _of_columns(parameters: Parameters, x: Array, result: Array) -> Array:
+    """The sigmoid of x [..., columns], or of the first half of every tile's columns alone."""
+    if parameters[:1] != (FIRST_COLUMNS,):
+        return result
+    return np.where(np.arange(x.shape[-1]) % TILE < TILE // 2, result, x)
 
 
 def _gelu(x: Array, parameters: Parameters, mode: VectorUnitMode) -> Array:
@@ -185,7 +194,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         ),
         "sigmoid": Function(
             "1 / (1 + exp(-x))",
-            lambda x, _, mode: stored(_sigmoid(x, mode), mode),
+            lambda x, parameters, mode: _of_columns(parameters, x, stored(_sigmoid(x, mode), mode)),
             compared=IN_NARROW,
             results=(0.26953125, 0.8828125),
         ),
@@ -222,6 +231,18 @@ def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: Vec
         )
     with np.errstate(all="ignore"):
         return np.asarray(FUNCTIONS[name].values(dst.astype(np.float32), parameters, mode), np.float32)
+
+
+def without_numbers(activation: Activation, layout: Layout) -> str | None:
+    """Why the numbers of a function of a tensor in a layout are not simulated; None where they are."""
+    match activation:
+        case "gelu", (1.0,):
+            return "gelu: variant=FastLut has no numbers here; Accurate and Tanh have"
+        case "sigmoid", (_, 1.0):
+            return "sigmoid: mode=FastApproximate has no numbers here; Accurate has"
+        case "sigmoid", (mode, _) if mode == FIRST_COLUMNS and layout is Layout.ROW_MAJOR:
+            return "sigmoid: vector_mode=2 of rows has no numbers here; bring the tensor into TILE_LAYOUT"
+    return None
 
 
 def applied_to_integers(values: Array, name: str, data_format: DataFormat, parameters: Parameters = ()) -> Array:

@@ -219,13 +219,14 @@ class Binary(OnSomeCores):
     right_activations: Activations = ()  # The same of the second
     # A product or quotient that the matrix unit computes, but of float32 tensors; other functions know no such mode
     fast: bool = False
+    exact: bool = False  # A sum that the vector unit computes, to round it to the nearest bfloat16
     numbers: tuple[float, ...] = ()  # Those of the function beside its operands
     scalar_first: bool = False  # The number is the first operand, and the tensor the second
 
     @property
     def by_vector_unit(self) -> bool:
         """Whether the vector unit computes it."""
-        if not self.left_format.is_float:
+        if not self.left_format.is_float or self.exact:
             return True
         if self.operation == MULTIPLY and not self.fast:
             return self.right_format in (None, self.left_format) and not self.left_format.is_block
@@ -336,7 +337,9 @@ class Binary(OnSomeCores):
         if self.operation in FOLLOWED:
             dst = self._combined(*operands, arithmetic, context.spec.compute)
         else:
-            dst = stored(self._defined(*operands).astype(np.float32), mode)
+            numbers = self._defined(*operands).astype(np.float32)
+            to_even = self.exact and not mode.fp32_dest
+            dst = rounded_to_even_bfloat16(numbers) if to_even else stored(numbers, mode)
         if not self.data_format.is_float:  # the last of the activations is a typecast
             floats = _activated(dst, self.activations, FLOAT32, arithmetic, mode)
             return typecast(floats, FLOAT32, self.data_format).reshape(shape)
@@ -380,7 +383,8 @@ class Binary(OnSomeCores):
             return product if self.fp32_dest else rounded_to_even_bfloat16(product)
         addend = right if self.operation == ADD else -right
         if self.by_vector_unit:
-            return np.asarray(left + addend, np.float32)
+            total = np.asarray(left + addend, np.float32)
+            return total if self.fp32_dest else rounded_to_even_bfloat16(total)
         return arithmetic.add_bias(left, addend, fp32_dest=self.fp32_dest)
 
 

@@ -51,7 +51,7 @@ OF_TWO_NUMBERS: Final = frozenset(("mac_tss", "where_tss"))
 
 
 NOT_SIMULATED: Final = frozenset(("bitcast", "softcap", "typecast"))  # other output formats; of one architecture alone
-VECTOR_MODES: Final = (2, 4)  # of sigmoid: the first columns of a tile, or a whole tile
+FIRST_COLUMNS, WHOLE_TILES = VECTOR_MODES = (2, 4)  # of sigmoid: what it computes of every tile
 
 
 def fused_by_conv_refusal(activation: Activation) -> str | None:
@@ -113,10 +113,11 @@ def _refusals(activation: Activation, data_format: DataFormat | None) -> Iterato
             f"activation: a convolution does not fuse {named}, whose code depends on the data type; apply the "
             "function to the output instead"
         )
-    yield from _parameter_refusals(name, parameters)
+    yield from parameter_refusals(name, parameters)
 
 
-def _parameter_refusals(name: str, parameters: tuple[float, ...]) -> Iterator[str]:
+def parameter_refusals(name: str, parameters: tuple[float, ...]) -> Iterator[str]:
+    """Every reason why a function is not applied with its parameters, in the real library's words and ours."""
     match name, parameters:
         case "sigmoid", (mode, *_) if int(mode) not in VECTOR_MODES:
             yield (

@@ -2,11 +2,12 @@
 
 import pytest
 
+from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
-from ops.planners.eltwise import BinaryArguments, plan_binary, require_formats
+from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary, require_formats
 from ops.programs.eltwise.functions import RELU
 from ops.programs.eltwise.op import Binary
 from ops.programs.eltwise.shards import works_on_shards
@@ -95,3 +96,18 @@ def test_shards_beside_a_number_are_combined_where_they_lie(left, result, in_pla
     source, number = tensor_spec(left), tensor_spec("1x1 tile")
     target = source.changed(memory_config=place(result))
     assert works_on_shards(source, number, target, N150.release) is in_place
+
+
+@pytest.mark.parametrize(("exact", "buffers"), [(False, ["left", "left_activated", "right", "result"]),
+                                                (True, ["left", "right", "result"])])  # fmt: skip
+def test_the_vector_unit_takes_a_difference_from_the_second_operand_at_once(exact, buffers):
+    given = TensorSpec((32, 32), BFLOAT16, Layout.TILE)
+    op = Binary(operation="rsub", left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16, exact=exact)
+    (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given), N150).steps
+    assert [buffer.name for buffer in step.circular_buffers] == buffers
+
+
+def test_formats_are_refused_before_cores_outside_the_device():
+    outside = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(20, 0))])
+    with pytest.raises(DeviceError, match="UnaryOpType::EXP does not support integer input dtype"):
+        plan_unary(TensorSpec((32, 32), INT32, Layout.TILE), ("exp", ()), N150, cores=outside)

@@ -457,6 +457,31 @@ def test_the_accurate_sigmoid_has_two_names_and_one_program(device):
     assert ttnn.elu(x, alpha=2.0).shape == [32, 32]
 
 
+def test_a_vector_mode_leaves_columns_as_they_are(device):
+    x = put(device, "32x64 tile", np.linspace(-4, 4, 2048).reshape(32, 64))
+    sigmoid = ttnn.sigmoid(x).to_numpy()
+    of_columns = ttnn.sigmoid(x, vector_mode=2).to_numpy()
+    computed = np.arange(64) % 32 < 16
+    assert np.array_equal(of_columns[:, computed], sigmoid[:, computed])
+    assert np.array_equal(of_columns[:, ~computed], x.to_numpy()[:, ~computed])
+
+
+def test_variants_of_gelu(device):
+    x = put(device, "1x1x32x64 tile", np.linspace(-4, 4, 2048).reshape(1, 1, 32, 64))
+    numbers = x.to_numpy().astype(np.float64)
+    expected = 0.5 * numbers * (1 + np.tanh(np.sqrt(2 / np.pi) * (numbers + 0.044715 * numbers**3)))
+    assert np.abs(ttnn.gelu(x, variant=ttnn.GeluVariant.Tanh).to_numpy() - expected).max() < 2**-7
+    gated = ttnn.geglu(x, variant=ttnn.GeluVariant.Tanh).to_numpy()
+    assert np.abs(gated - numbers[..., :32] * expected[..., 32:]).max() < 2**-4
+
+
+def test_sums_are_rounded_to_the_nearest_on_request(device):
+    x = put(device, "32x32 tile", np.full((32, 32), 1.0078125))
+    for function, expected in ((ttnn.add, 1.015625), (ttnn.subtract, 1.0), (ttnn.rsub, -1.0)):
+        y = put(device, "32x32 tile", np.full((32, 32), 0.00390625))  # half of the last bit: ties go to even numbers
+        assert function(x, y, fast_and_approximate_mode=False).to_numpy().max() == expected
+
+
 PADDED = [
     ("float32 rows", (2, 30), 1.5, "as two numbers of bfloat16"),
     ("float32 rows", (2, 30), 0, ""),

@@ -418,7 +418,13 @@ REFUSED = [
      "Argument: add_: the result goes into a tensor in rows, and the real library"),
     ("32x32 tile int32", ttnn.exp, "Device: Unary: UnaryOpType::EXP does not support integer input dtype"),
     ("32x32 tile", lambda x: ttnn.sigmoid(x, mode=ttnn.SigmoidMode.FastApproximate),
-     "NotSimulated: sigmoid: mode=SigmoidMode.FastApproximate is not simulated"),
+     "NotSimulated: sigmoid: mode=FastApproximate has no numbers here"),
+    ("32x32 rows", lambda x: ttnn.sigmoid(x, vector_mode=2), "NotSimulated: sigmoid: vector_mode=2 of rows has no"),
+    ("32x32 tile", lambda x: ttnn.sigmoid(x, vector_mode=-1), "Device: Invalid Vector mode value. Expected vector "
+     "mode C (2) or RC (4) for sigmoid\n"),
+    ("32x32 tile", lambda x: ttnn.gelu(x, variant=ttnn.GeluVariant.FastLut), "NotSimulated: gelu: variant=FastLut has"),
+    ("32x32 tile", lambda x: ttnn.gelu(x, variant=ttnn.GeluVariant.Tanh, fast_and_approximate_mode=True),
+     "ArgumentType: ttnn.gelu(): incompatible function arguments.\n"),
     ("32x32 tile", lambda x: ttnn.elu(x, 1.0), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: 1 by position are too many"),
     ("32x32 tile", lambda x: ttnn.polygamma(x, 2, output_tensor=x),
