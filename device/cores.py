@@ -161,7 +161,8 @@ class CoreRange:
                 object.__setattr__(self, name, corner)
         if self.end.x < self.start.x or self.end.y < self.start.y:
             raise ArgumentError(
-                f"CoreRange: end must not lie left of or above start, not start {self.start} with end {self.end}"
+                f"Invalid core range for start_coord: {self.start}, end_coord: {self.end}\n"
+                "CoreRange: end must not lie left of or above start"
             )
 
     @property

@@ -44,6 +44,11 @@ def on_a_closed_device():
     tensor.to(opened)
 
 
+def unfit(name: str, text: str) -> str:
+    """The start of the error for arguments that a function does not take."""
+    return f"ArgumentType: ttnn.{name}(): incompatible function arguments.\n{name}: {text}"
+
+
 REFUSED = [
     *((lambda d, x, given=given: ttsim.open_device(**given), f"{error}: open_device: {text}")
       for given, error, text in (
@@ -71,12 +76,12 @@ REFUSED = [
       for dim in (range(2), "x", 1.5, True)),
     (lambda d, x: ttsim.has_tile_padding(5), "ArgumentType: has_tile_padding: tensor must be a Tensor, not 5"),
     (lambda d, x: ttsim.has_tile_padding(x, dim=4), "ArgumentIndex: has_tile_padding: dim must be an axis of a tensor"),
-    (lambda d, x: ttsim.zeros_like(x, np.ones(3)), "ArgumentType: zeros_like: dtype must be a DataType, not array("),
-    (lambda d, x: ttsim.rand((2, 2), d, low="x"), "ArgumentType: rand: low must be a Real, not 'x'"),
+    (lambda d, x: ttsim.zeros_like(x, np.ones(3)), unfit("zeros_like", "dtype must be DataType or None, not array(")),
+    (lambda d, x: ttsim.rand((2, 2), d, low="x"), unfit("rand", "low must be float, not 'x'")),
     (lambda d, x: ttsim.rand((2, 2), d, low=2.0), "Device: Uniform range lower bound must be less than upper bound"),
-    (lambda d, x: ttsim.rand((2, 2), d, seed=-1), "Argument: rand: seed must be at least 0, not -1"),
+    (lambda d, x: ttsim.rand((2, 2), d, seed=-1), unfit("rand", "seed must be non-negative int, not -1")),
     (lambda d, x: ttsim.zeros((1 << 31, 1 << 31)), "Argument: full: shape must have at most 281,474,976,710,656"),
-    (lambda d, x: ttsim.arange(10**20), "Argument: arange: start, end and step must be at most 281,474,976,710,656"),
+    (lambda d, x: ttsim.arange(10**20), unfit("arange", "start, end and step must have 64")),
     (lambda d, x: ttsim.as_tensor(ONES, preprocess=5), "ArgumentType: as_tensor: preprocess must be a function of th"),
     (lambda d, x: ttsim.concat(np.ones(3)), "ArgumentType: concat: tensors must be a sequence of tensors, not array("),
     (lambda d, x: ttsim.upsample(x, 2, mode=np.ones(2)), "Device: mode must be 'nearest' or 'bilinear'"),

@@ -1,8 +1,8 @@
 """ttnn's functions that create tensors, and those that return a property of a tensor or a data type."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import isfinite
-from numbers import Real
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,9 +21,10 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import (
     MOST_ELEMENTS,
+    Integer,
+    checked,
     checked_as,
     require_type,
-    require_type_or_none,
     required_integer,
     required_sides,
     wrong,
@@ -34,6 +35,7 @@ from ttsim.runtime.types.tensors import DataType
 Place: TypeAlias = tuple[DataType | None, Layout | None, Device | None, MemoryConfig | None]
 
 
+@checked
 def full(
     shape: Sequence[int],
     fill_value: float,
@@ -67,8 +69,6 @@ def full(
         >>> ttnn.full((1, 2), 7.0, device=device).to_list()
         [[7.0, 7.0]]
     """
-    require_type("full", Real, fill_value=fill_value)
-    require_type_or_none("full", Tensor, optional_tensor=optional_tensor)
     if optional_tensor is not None:
         written = optional_tensor
         return stored_in(written, full(written.shape, fill_value, written.dtype, written.layout))
@@ -77,6 +77,7 @@ def full(
 
 
 @described(like=full)
+@checked
 def zeros(
     shape: Sequence[int],
     dtype: DataType | None = None,
@@ -94,6 +95,7 @@ def zeros(
 
 
 @described(like=full)
+@checked
 def ones(
     shape: Sequence[int],
     dtype: DataType | None = None,
@@ -111,6 +113,7 @@ def ones(
 
 
 @described(like=full)
+@checked
 def empty(
     shape: Sequence[int],
     dtype: DataType = DataType.BFLOAT16,
@@ -133,6 +136,7 @@ def empty(
 
 
 @described(like=full)
+@checked
 def full_like(
     tensor: Tensor,
     fill_value: float,
@@ -166,6 +170,7 @@ def full_like(
 
 
 @described(like=full_like)
+@checked
 def zeros_like(
     tensor: Tensor,
     dtype: DataType | None = None,
@@ -184,6 +189,7 @@ def zeros_like(
 
 
 @described(like=full_like)
+@checked
 def ones_like(
     tensor: Tensor,
     dtype: DataType | None = None,
@@ -202,6 +208,7 @@ def ones_like(
 
 
 @described(like=full_like)
+@checked
 def empty_like(
     tensor: Tensor,
     *,
@@ -220,10 +227,11 @@ def empty_like(
 
 
 @described("OutOfMemoryError", like=full)
+@checked
 def arange(
-    start: int = 0,
-    end: int | None = None,
-    step: int = 1,
+    start: Integer | None = None,
+    end: Integer | None = None,
+    step: Integer = 1,
     *,
     dtype: DataType = DataType.BFLOAT16,
     device: Device | None = None,
@@ -233,7 +241,7 @@ def arange(
     """The integers from ``start`` up to, but without, ``end``, with a constant step.
 
     Args:
-        start: First number; without an ``end``, numbers run from 0 to ``start``.
+        start: First number, by default 0; without an ``end``, numbers run from 0 to ``start``.
         end: The number where the tensor stops, which it does not contain.
         step: Difference of neighbors.
 
@@ -242,32 +250,35 @@ def arange(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: ``step`` is 0.
-        DeviceError: Block floats are asked for.
+        DeviceError: ``step`` is 0 or leads away from ``end``, block floats are asked for, or the host has no room.
 
     Examples:
         >>> ttnn.arange(0, 8, 2).to_list()
         [0.0, 2.0, 4.0, 6.0]
     """
-    require_type("arange", int, start=start, step=step)
-    require_type_or_none("arange", int, end=end)
-    if max(map(abs, (start, step, end or 0))) > MOST_ELEMENTS:
-        raise ArgumentError(f"arange: start, end and step must be at most {MOST_ELEMENTS:,}")
-    if isinstance(dtype, DataType) and dtype.format.is_block:
+    if start is None and end is None:
+        raise wrong("arange", "end is missing; give where the numbers stop")
+    first, last = (0, start or 0) if end is None else (start or 0, end)
+    if max(map(abs, (first, step, last))) >= 1 << 63:
+        raise wrong("arange", "start, end and step must have 64 bits at most")
+    if dtype.format.is_block:
         raise DeviceError(f"Unsupported dtype\narange: {dtype.format} holds no range; typecast one of bfloat16")
     if not step:
         raise DeviceError("Step must be nonzero\narange: step must not be 0")
-    first, last = (0, start) if end is None else (start, end)
     if (last - first) * step < 0:
         raise DeviceError(
             "Invalid range: Step direction does not match range bounds\n"
             f"arange: steps of {step} lead from {first} away from {last}"
         )
-    values = np.arange(start, step=step) if end is None else np.arange(start, end, step)
-    return _filled_tensor("arange", values.astype(np.float64), (dtype, layout, device, memory_config))
+    if len(range(first, last, step)) > MOST_ELEMENTS:
+        raise _no_room("arange")
+    with _room_on_host("arange"):
+        values = np.arange(first, last, step).astype(np.float64)
+    return _filled_tensor("arange", values, (dtype, layout, device, memory_config))
 
 
 @described(like=full)
+@checked
 def rand(
     shape: Sequence[int],
     device: Device,
@@ -278,6 +289,7 @@ def rand(
     low: float = 0.0,
     high: float = 1.0,
     seed: int = 0,
+    mesh_mapper: None = None,
 ) -> Tensor:
     """Uniformly distributed numbers.
 
@@ -287,6 +299,7 @@ def rand(
         low: Lower bound, included.
         high: Upper bound, excluded before the numbers are rounded to ``dtype``.
         seed: The same seed gives the same numbers; for 0 the real library chooses a seed itself.
+        mesh_mapper: None; how the tensor is distributed over several devices is not simulated.
 
     Returns:
         The tensor, on ``device``.
@@ -296,13 +309,6 @@ def rand(
         >>> bool(0 <= numbers.min() < numbers.max() < 1)
         True
     """
-    require_type("rand", Device, device=device)
-    require_type("rand", Real, low=low, high=high)
-    if required_integer("rand", "seed", seed) < 0:
-        raise ArgumentError(f"rand: seed must be at least 0, not {seed}")
-    require_type("rand", DataType, dtype=dtype)
-    require_type("rand", Layout, layout=layout)
-    require_type("rand", MemoryConfig, memory_config=memory_config)
     if dtype is DataType.UINT8:
         raise DeviceError(
             "[ttnn::rand] Output dtype DataType::UINT8 is not supported.\nrand: typecast a tensor of another data type"
@@ -338,13 +344,6 @@ def _filled(
 ) -> Tensor:
     """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
     dtype, layout, device, memory_config = place
-    require_type(function, Tensor, tensor=tensor)
-    require_type(function, Real, fill_value=fill_value)
-    require_type_or_none(function, DataType, dtype=dtype)
-    require_type_or_none(function, Layout, layout=layout)
-    require_type_or_none(function, Device, device=device)
-    require_type_or_none(function, MemoryConfig, memory_config=memory_config)
-    require_type_or_none(function, Tensor, optional_tensor=written)
     if written is not None:
         dtype, layout, device = written.dtype, written.layout, written.device()
     home = tensor.device()
@@ -368,19 +367,32 @@ def _filled(
 def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
     """A tensor of float64 values; integers are cut as the host cuts them."""
     dtype, layout, device, memory_config = place
-    require_type_or_none(function, DataType, dtype=dtype)
-    require_type_or_none("Tensor", Device, device=device)  # before the values are made
     chosen = dtype or DataType.BFLOAT16
     if chosen.format.is_block and layout is Layout.ROW_MAJOR:
         raise DeviceError(
             "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
             f"layout: {chosen.format} has no rows; use TILE_LAYOUT, or bfloat16"
         )
-    single = values if chosen.format.is_float else values.astype(np.int64)
-    stored = single.astype(np.float32) if chosen.format.is_float else single
-    if values.size and not any(values.strides):
-        stored = np.broadcast_to(stored[(slice(1),) * values.ndim], values.shape)
-    return Tensor(stored, chosen, device, layout, memory_config if device is not None else None)
+    repeats = values.size and not any(values.strides)
+    single = values[(slice(1),) * values.ndim] if repeats else values
+    with _room_on_host(function):
+        stored = single.astype(np.float32 if chosen.format.is_float else np.int64)
+        whole = np.broadcast_to(stored, values.shape) if repeats else stored
+        return Tensor(whole, chosen, device, layout, memory_config if device is not None else None)
+
+
+def _no_room(function: str) -> DeviceError:
+    """The error for numbers that the host's memory does not hold."""
+    return DeviceError(f"std::bad_alloc\n{function}: the host has no room for so many numbers; make fewer")
+
+
+@contextmanager
+def _room_on_host(function: str) -> Iterator[None]:
+    """Raises DeviceError where the host has no room for numbers that the body makes."""
+    try:
+        yield
+    except MemoryError:
+        raise _no_room(function) from None
 
 
 DEVICE_STORAGE_TYPE = StorageType.DEVICE

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, shown
@@ -20,13 +20,17 @@ from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import Call, function_of, param, wrong
+from ttsim.runtime.types.call import Call, Kind, function_of, kind_of, param, wrong
 from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.tensors import DataType
 
 LEGACY: Final = (
     "The older of two programs, in releases that take it (0.81.1 does not); planned and computed as the newer one."
 )
+
+
+# A choice between two programs; one that is given, though it be None, stands in a tuple
+LegacyChoice = Annotated[bool | None, Kind("bool or None", lambda value: (kind_of(bool | None).convert(value),))]
 
 
 class Combination(Call):
@@ -55,7 +59,7 @@ class Combination(Call):
         """Whether functions are applied to operands or to the result."""
         return bool(self.activations or self.input_tensor_a_activations or self.input_tensor_b_activations)
 
-    use_legacy: bool | None = param(LEGACY, default=None)
+    use_legacy: LegacyChoice = param(LEGACY, default=None)
 
     def run(self) -> Tensor:
         """Combines the operands, by the program that the call may choose."""
@@ -308,7 +312,7 @@ class InPlace(Activations, Grids):
         return super().carry_out()
 
 
-def require_legacy(name: str, use_legacy: bool | None, operands: Sequence[object]) -> None:
+def require_legacy(name: str, use_legacy: object, operands: Sequence[object]) -> None:
     """Raises ArgumentTypeError for a choice between the two programs of older releases where there is one."""
     devices = [device for operand in operands if isinstance(operand, Tensor) and (device := operand.device())]
     if use_legacy is None or not devices:

@@ -15,7 +15,7 @@ from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign, copy
 from ttsim.api.creation import full_like
 from ttsim.api.device_calls import converted, format_of, require_left_out
-from ttsim.api.eltwise import allowed, combined, require_legacy
+from ttsim.api.eltwise import LegacyChoice, allowed, combined, require_legacy
 from ttsim.api.unary import applied
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import wrong
@@ -106,7 +106,7 @@ def div(
     activations: object = (),
     input_tensor_a_activations: object = (),
     input_tensor_b_activations: object = (),
-    use_legacy: bool | None = None,
+    use_legacy: LegacyChoice = None,
     sub_core_grids: object = None,
     sub_device_id: object = None,
 ) -> Tensor:

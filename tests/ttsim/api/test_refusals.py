@@ -406,6 +406,8 @@ REFUSED = [
      "ArgumentType: ttnn.relu(): incompatible function arguments.\nrelu: there is no 'speed'"),
     ("32x32 tile", lambda x: ttnn.add(x, x, use_legacy=True),
      "ArgumentType: ttnn.add(): incompatible function arguments.\nadd: there is no 'use_legacy' in release 0.81.1"),
+    ("32x32 tile", lambda x: ttnn.div(x, x, use_legacy=None),
+     "ArgumentType: ttnn.div(): incompatible function arguments.\ndiv: there is no 'use_legacy' in release 0.81.1"),
     ("32x32 tile", lambda x: ttnn.add_(x, x, sub_device_id=1), "NotSimulated: add_: sub_device_id is not simulated"),
     ("32x32 tile", lambda x: ttnn.add(x, "1"), "ArgumentType: ttnn.add(): incompatible function arguments.\n"
      "add: input_tensor_b must be a Tensor or a number, not '1'"),

@@ -58,16 +58,24 @@ def test_device_operations_make_them(device: ttsim.Device) -> None:
     assert (rows.to_numpy() == 1.0078125).all()  # rounded on the host
 
 
+def unfit(name: str, text: str) -> str:
+    """The start of the error for arguments that a function does not take."""
+    return f"ArgumentType: ttnn.{name}(): incompatible function arguments.\n{name}: {text}"
+
+
 REFUSED: list[tuple[Callable[[ttsim.Tensor], Any], str]] = [
     (lambda x: ttsim.zeros((2, -1)), "ArgumentType: full: no side of shape may be negative, as in (2, -1)"),
-    (lambda x: ttsim.full((2, 2), "x"), "ArgumentType: full: fill_value must be a Real, not 'x'"),  # type: ignore[arg-type]
-    (lambda x: ttsim.zeros((2, 2), np.float32), "ArgumentType: full: dtype must be a DataType"),  # type: ignore[arg-type]
-    (lambda x: ttsim.zeros((65536, 65536), device=5), "ArgumentType: Tensor: device must be a Device"),  # type: ignore[arg-type]
-    (lambda x: ttsim.zeros_like(x, memory_config=5), "ArgumentType: zeros_like: memory_config must be a Mem"),  # type: ignore[arg-type]
-    (lambda x: ttsim.zeros_like(x, device=5), "ArgumentType: zeros_like: device must be a Device, not 5"),  # type: ignore[arg-type]
-    (lambda x: ttsim.rand((2, 2), x.device(), memory_config=5), "ArgumentType: rand: memory_config must be a"),  # type: ignore[arg-type]
-    (lambda x: ttsim.rand((2, 2), 5), "ArgumentType: rand: device must be a Device, not 5"),  # type: ignore[arg-type]
-    (lambda x: ttsim.arange(0, 4, 0.5), "ArgumentType: arange: step must be a int, not 0.5"),  # type: ignore[arg-type]
+    (lambda x: ttsim.full((2, 2), "x"), unfit("full", "fill_value must be float, not 'x'")),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros((2, 2), np.float32), unfit("zeros", "dtype must be DataType")),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros((65536, 65536), device=5), unfit("zeros", "device must be Device")),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros_like(x, memory_config=5), unfit("zeros_like", "memory_config must be Mem")),  # type: ignore[arg-type]
+    (lambda x: ttsim.zeros_like(x, device=5), unfit("zeros_like", "device must be Device or None, not 5")),  # type: ignore[arg-type]
+    (lambda x: ttsim.rand((2, 2), x.device(), memory_config=5), unfit("rand", "memory_config must be Mem")),  # type: ignore[arg-type]
+    (lambda x: ttsim.rand((2, 2), 5), unfit("rand", "device must be Device, not 5")),  # type: ignore[arg-type]
+    (lambda x: ttsim.arange(0, 4, 0.5), unfit("arange", "step must be int, not 0.5")),  # type: ignore[arg-type]
+    (lambda x: ttsim.arange(), unfit("arange", "end is missing")),  # type: ignore[call-overload]
+    (lambda x: ttsim.arange(1 << 40), "Device: std::bad_alloc\narange: the host has no room for so many numbers"),
+    (lambda x: ttsim.zeros((2, 2), fill=1), unfit("zeros", "there is no 'fill'")),  # type: ignore[call-arg]
     (lambda x: ttsim.arange(0, 4, 0), "Device: Step must be nonzero\n"),
     (lambda x: ttsim.element_size(ttsim.bfloat8_b), "Argument: datum for bfp2, bfp4, bfp8 is invalid"),
     (lambda x: ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=ROWS),

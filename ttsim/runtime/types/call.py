@@ -186,7 +186,8 @@ def kind_of(hint: Any) -> Kind:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
         return _either(tuple(map(kind_of, get_args(hint))))
-    return _PLAIN.get(hint) or _instance(get_origin(hint) or hint)  # isinstance takes no Sequence[int]
+    plain = _PLAIN.get(NoneType if hint is None else hint)
+    return plain or _instance(get_origin(hint) or hint)  # isinstance takes no Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
