@@ -11,6 +11,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import borrowing_refusal
 from ops.programs.data_movement.kv_cache import FillCache, UpdateCache, fill_cache_buffers, update_cache_buffers
 
 FORMATS = (FLOAT32, BFLOAT16, BFLOAT8_B)
@@ -23,8 +24,9 @@ def plan_fill_cache(cache: TensorSpec, source: TensorSpec, user: int, row: int, 
     _require("fill_cache", chain(_refusals(cache, source), _fill_refusals(cache, source, user, row)))
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
-        buffers = fill_cache_buffers(rows, spec)
-        return builder.run(OPERATION, FillCache(user, row), [rows, whole], buffers=buffers, dataflow=True)
+        buffers, refused = fill_cache_buffers(rows, spec), borrowing_refusal([("src0", "input", rows)])
+        op = FillCache(user, row)
+        return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
 
     return plan_of({"input": source, "target": cache}, spec, write)
 
@@ -37,7 +39,8 @@ def plan_update_cache(
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
         buffers = update_cache_buffers(rows, cache, spec, wide=wide)
-        return builder.run(OPERATION, UpdateCache(row, first), [rows, whole], buffers=buffers, dataflow=True)
+        op, refused = UpdateCache(row, first), borrowing_refusal([("input", "input", rows)])
+        return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
 
     return plan_of({"input": source, "target": cache}, spec, write)
 

@@ -12,7 +12,7 @@ from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT3
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import aligned_page
+from ops.programs.buffer_shapes import aligned_page, borrowing_refusal
 from ops.programs.data_movement.paged_cache import (
     SKIPPED,
     PagedFillCache,
@@ -68,7 +68,9 @@ def plan_paged_update(call: PagedUpdateArguments, spec: DeviceSpec) -> Plan:
         if unknown:
             builder.leave_out_values(f"paged_update_cache: ttsim does not calculate numbers of {unknown}")
         buffers = paged_update_buffers(rows, call.cache, table, spec, wide=call.wide, by_tensor=indices is not None)
-        return builder.run("PagedUpdateCacheDeviceOperation", op, [rows, *others], buffers=buffers, dataflow=True)
+        refused = borrowing_refusal([("input_shard", "input", rows)])
+        name, reads = "PagedUpdateCacheDeviceOperation", [rows, *others]
+        return builder.run(name, op, reads, buffers=buffers, dataflow=True, refused=refused)
 
     return plan_of({"input": call.source, "indices": indices, "table": table, "target": call.cache}, spec, write)
 

@@ -33,6 +33,7 @@ from ops.programs.kernel_costs import StickCosts
 
 BUFFERING = 2  # pages on their way through a core
 STICKS = 4  # of the scratchpad in which sticks are aligned
+ONLY_L1 = "Only L1 buffers can have an associated circular buffer!"
 
 
 def buffer(
@@ -85,12 +86,31 @@ def views_refusal(
         tensor = None if buffer_.view_of is None else named.get(buffer_.view_of)
         if tensor is None:
             continue
-        text: str | None = "Only L1 buffers can have an associated circular buffer!"
+        text: str | None = ONLY_L1
         if tensor.memory_config.buffer_type is BufferType.L1:
             text = view_refusal(buffer_.size_bytes, tensor.buffer(spec).bank_bytes)
         if text:
             return f"{text}\n{hint}"
     return None
+
+
+def association_refusal(tensors: Iterable[PlanTensor]) -> str | None:
+    """What the real library says of the first tensor in DRAM among those with a circular buffer; None if none is."""
+    refused = (f"{ONLY_L1}\n{tensor.name}: give its shards in L1" for tensor in tensors if in_dram(tensor.spec))
+    return next(refused, None)
+
+
+def borrowing_refusal(borrowed: Iterable[tuple[str, str, PlanTensor]]) -> str | None:
+    """What the real library says of the first dataflow buffer that borrows shards in DRAM; None if none does.
+
+    ``borrowed`` are the library's names of each buffer and of its tensor, and the tensor, in the library's order.
+    """
+    refused = (
+        f"{not_in_l1(buffer_name, tensor_name)}\n{tensor.name}: give its shards in L1"
+        for buffer_name, tensor_name, tensor in borrowed
+        if tensor.spec.memory_config.is_sharded() and in_dram(tensor.spec)
+    )
+    return next(refused, None)
 
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> CircularBuffer:

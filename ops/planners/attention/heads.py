@@ -22,7 +22,15 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
-from ops.programs.buffer_shapes import BUFFERING, page_cores, shard_view, tile_buffer
+from ops.programs.buffer_shapes import (
+    BUFFERING,
+    ONLY_L1,
+    association_refusal,
+    borrowing_refusal,
+    page_cores,
+    shard_view,
+    tile_buffer,
+)
 
 RANK = 4
 ROLES = "query", "key", "value"
@@ -85,9 +93,11 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
         groups=call.kv_heads if call.program == "CreateQKVHeads" else 1,
         queries_alone=call.program == "NlpCreateHeadsSegformer", data_format=call.source.data_format,
     )  # fmt: skip
+    buffers = _split_buffers(call, read[0], (query, key, value), spec)
+    refused = association_refusal([*read, query, key, value]) if call.program == "CreateQKVHeads" else None
     builder.run(
-        f"{call.program}DeviceOperation", op, read, query, _split_buffers(call, read[0], (query, key, value), spec),
-        more_outputs=[key, value], dataflow=call.program == "NlpCreateHeads",
+        f"{call.program}DeviceOperation", op, read, query, buffers, more_outputs=[key, value],
+        dataflow=call.program == "NlpCreateHeads", refused=refused,
     )  # fmt: skip
     made = {"query": query, "key": key, "value": value}
     if named:
@@ -113,10 +123,7 @@ def check_targets(
     """
     for target, result in zip(targets, results, strict=True):
         if viewed and target.memory_config.buffer_type is not BufferType.L1:
-            raise DeviceError(
-                "Only L1 buffers can have an associated circular buffer!\n"
-                "output_tensors: give the shards of the results"
-            )
+            raise DeviceError(f"{ONLY_L1}\noutput_tensors: give the shards of the results")
         if viewed and target.memory_config != result.memory_config:
             raise NotSimulatedError("output_tensors in other shards than the results are not simulated; leave them out")
         if (target.shape, target.data_format, target.layout) != (result.shape, result.data_format, result.layout):
@@ -389,9 +396,10 @@ def plan_join(
         if given.spec.memory_config.is_sharded() and not where.is_sharded():
             tensor = placed(builder, given, where, "gathered")
         output = PlanTensor("output", result)
+        fault = refused or borrowing_refusal([("in0", "input", tensor), ("out0", "output", output)])
         builder.run(
             "NLPConcatHeadsDeviceOperation", JoinHeads(), [tensor], output,
-            () if refused else _join_buffers(tensor, output, spec), dataflow=True, refused=refused,
+            () if fault else _join_buffers(tensor, output, spec), dataflow=True, refused=fault,
         )  # fmt: skip
         builder.free_own(tensor, keep=[output])
         batch, _, rows, columns = result.shape

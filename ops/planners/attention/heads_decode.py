@@ -21,7 +21,7 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.attention.heads_decode import HALF_ROW, JoinDecodeHeads, SplitDecodeHeads
-from ops.programs.buffer_shapes import buffer, in_dram, page_alignment_bytes, shard_view, tile_buffer
+from ops.programs.buffer_shapes import borrowing_refusal, buffer, in_dram, page_alignment_bytes, shard_view, tile_buffer
 
 RANK, MOST_USERS = 4, 32
 FORMATS = (FLOAT32, BFLOAT16)
@@ -215,6 +215,8 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
         return (
             f"DataflowBufferSpec 'q_out' has num_entries = 0. num_entries must be set to a non-zero value.\n{way_out}"
         )
+    if borrowed := borrowing_refusal([("q_out", "output", PlanTensor("output_tensor", target))]):
+        return borrowed
     if tiles * tile_bytes > size:
         return (
             f"DFB 'q_out' (entry_size {tile_bytes} * num_entries {tiles} = {tiles * tile_bytes} bytes) is larger than "

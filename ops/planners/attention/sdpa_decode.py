@@ -15,7 +15,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.attention.sdpa import FORMATS
 from ops.planners.attention.softmax_buffers import core_rectangle, dst_tiles
 from ops.programs.attention.sdpa_decode import SKIPPED, DecodeAttention
-from ops.programs.buffer_shapes import BUFFERING, aligned_page, buffer, shard_view, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, aligned_page, association_refusal, buffer, shard_view, tile_buffer
 
 DEEPEST_CHUNK = 512  # Keys of a chunk that the library chooses
 PAGED_CHUNK = 32  # The same for caches in blocks
@@ -126,7 +126,8 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         for name, value in unknown.items():
             if value:
                 builder.leave_out_values(f"{call.owner}: ttsim does not calculate numbers with {name}")
-        return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed))
+        refused = association_refusal([result]) if place.is_sharded() else None
+        return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed), refused=refused)
 
     tensors = {"query": call.query, "key": call.key, "value": call.value, "indices": call.indices, "table": call.table}
     return plan_of(tensors | {"mask": call.mask, "sinks": call.sinks}, spec, write)

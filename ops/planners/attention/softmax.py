@@ -20,7 +20,7 @@ from ops.planners.attention.softmax_buffers import (
 )
 from ops.planners.shape.reshape import reshaped_by
 from ops.programs.attention.softmax import Softmax
-from ops.programs.buffer_shapes import page_cores
+from ops.programs.buffer_shapes import borrowing_refusal, page_cores
 from ops.programs.data_movement.conversions import tilized_by
 
 RANK = 4
@@ -332,6 +332,10 @@ def _run(
     result = source if call.in_place else PlanTensor("output", output)
     if blocks is not None:
         buffers = in_shards(formats, blocks, source, result, mask, spec, causal=call.causal, by_heads=call.by_heads)
+        borrowed = [("in0", "src", source)]
+        if mask is not None and any(buffer.view_of == mask.name for buffer in buffers):
+            borrowed.append(("fused_attn", "mask", mask))
+        refused = borrowing_refusal(borrowed)
     elif by_rows:
         padded = tensor.shape[-1] != columns
         buffers = along_a_row(formats, wide, cores, spec, padded=padded, mask=None if mask is None else mask.spec)

@@ -9,7 +9,6 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
-    BufferType,
     Layout,
     ShardOrientation,
     TensorMemoryLayout,
@@ -23,6 +22,7 @@ from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import widest_span
 from ops.planners.normalization.group_interleaved import MOST_GROUPS, grid_faults, write_interleaved
 from ops.planners.normalization.shards import program_fault, rectangle_fault
+from ops.programs.buffer_shapes import association_refusal
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
 
@@ -48,8 +48,7 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
         if not call.inplace:
             place = call.place or DRAM_MEMORY_CONFIG
             output = PlanTensor("output", call.source.changed(layout=call.written_layout, memory_config=place))
-            if place.buffer_type is BufferType.DRAM:
-                refused = refused or "Only L1 buffers can have an associated circular buffer!"
+        refused = refused or association_refusal([source, output])
         op = _op(call)
         buffers = () if refused is not None else group_buffers(op, source, output, spec)
         held = {tensor.name: tensor.spec.buffer(spec).bank_bytes for tensor in (source, output)}

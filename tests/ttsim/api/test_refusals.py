@@ -21,6 +21,10 @@ OTHER_WIDTH = "Device: Changing the last dimension of a sharded tensor is not su
 NO_RECTANGLE = place("height/32x32/10")  # a row of cores, and two of the next
 GRID = ttnn.CoreGrid(x=1, y=1).core_range_set()
 IMAGE = "2x3x32x64"
+SOFTMAX = ttnn.SoftmaxShardedMultiCoreProgramConfig(
+    compute_with_storage_grid_size=(2, 1), subblock_w=1, block_h=1, block_w=2
+)
+NOT_IN_L1 = "Device: Only L1 buffers can have an associated circular buffer!"
 
 
 def pool(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), **options):
@@ -40,6 +44,11 @@ def convolved(x, kernel=2):
 
 def in_dram(config):
     return replace(config, buffer_type=ttnn.BufferType.DRAM)
+
+
+def borrowing(buffer, tensor):
+    """The error of a program that borrows the shards of a tensor in DRAM."""
+    return f"Device: DFB '{buffer}' borrows memory from TensorParameter '{tensor}', but its TensorSpec is not L1-resid"
 
 
 REFUSED = [
@@ -561,6 +570,37 @@ REFUSED = [
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
+    # programs of attention and norms that work on shards where they lie, in L1
+    ("1x2x32x64 tile height/32x64/2 dram", lambda x: ttnn.softmax_in_place(x, program_config=SOFTMAX),
+     borrowing("in0", "src")),
+    ("1x2x32x64 tile height/32x64/2 + 1x2x32x64 tile height/32x64/2 dram",
+     lambda *x: ttnn.scale_mask_softmax_in_place(x[0], 0.5, x[1], program_config=SOFTMAX, is_causal_mask=True),
+     borrowing("fused_attn", "mask")),
+    ("1x2x32x64 tile height/64x64/1 dram",
+     lambda x: ttnn.transformer.concatenate_heads(x, memory_config=ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG),
+     borrowing("in0", "input")),
+    ("1x2x32x64 tile height/64x64/1",
+     lambda x: ttnn.experimental.nlp_concat_heads(x, memory_config=in_dram(wide((32, 128), 1))),
+     borrowing("out0", "output")),
+    ("1x2x32x64 tile height/32x64/2 + 1x1x32x128 tile width/32x64/2 dram",
+     lambda *x: ttnn.experimental.nlp_concat_heads_decode(x[0], num_heads=2, output_tensor=x[1]),
+     borrowing("q_out", "output")),
+    ("8x2x64x64 tile + 1x2x32x64 tile height/32x64/2 dram", lambda *x: ttnn.fill_cache(*x, 0),
+     borrowing("src0", "input")),
+    ("8x2x64x64 tile + 1x2x32x64 tile height/32x64/2 dram", lambda *x: ttnn.update_cache(*x, 3),
+     borrowing("input", "input")),
+    ("2x32x64x64 tile + 1x2x32x64 tile height/32x64/2 dram",
+     lambda *x: ttnn.experimental.paged_update_cache(*x, update_idxs=[3, 4]), borrowing("input_shard", "input")),
+    ("1x1x32x192 tile block/32x96/2x1 dram",
+     lambda x: ttnn.experimental.create_qkv_heads(x, num_heads=2, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG),
+     NOT_IN_L1),
+    ("1x2x32x64 tile + 2x1x64x64 tile + 2x1x64x64 tile",
+     lambda *x: ttnn.transformer.scaled_dot_product_attention_decode(
+         *x, cur_pos=[3, 4], memory_config=in_dram(high((32, 64), 2))), NOT_IN_L1),
+    ("1x1x64x64 height/32x64/2 dram",
+     lambda x: ttnn.group_norm(x, num_groups=2, core_grid=ttnn.CoreGrid(y=1, x=2), inplace=False,
+                               memory_config=high((32, 64), 2), input_mask=ttnn.create_group_norm_input_mask(64, 2, 1)
+                               .to(x.device())), NOT_IN_L1),
     # max_pool2d
     ("32", lambda x: ttnn.max_pool2d(x, 1, 1, 1, 32, (1, 1), (1, 1), (0, 0), (1, 1)),
      "Device: Pool2D: Input tensor must be rank 2, 3, or 4, got rank 1"),
