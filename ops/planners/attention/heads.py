@@ -16,7 +16,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -86,6 +86,11 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     if call.targets:
         check_targets(builder, call.targets, specs, viewed=call.program == "CreateQKVHeads")
         specs = call.targets
+    if call.program == "NlpCreateHeads" and size % TILE:
+        builder.leave_out_values(
+            f"nlp_create_qkv_heads: ttsim does not simulate numbers of heads of {size} columns, of which the library "
+            f"moves whole tiles alone; give a multiple of {TILE}"
+        )
     read = [builder.tensor("input")] + ([] if call.other is None else [builder.tensor("kv")])
     query, key, value = (PlanTensor(name, tensor) for name, tensor in zip(ROLES, specs, strict=True))
     op = SplitHeads(
@@ -213,7 +218,7 @@ def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceS
         heads = kv_heads = VIT_HEADS
     elif call.program == FALCON:
         heads, kv_heads = FALCON_HEADS, 1
-    wide = div_up(size, TILE) * TILE if not grouped else size
+    wide = round_up(size, TILE) if not grouped else size
     shapes = [(batch, heads, rows, wide), (batch, kv_heads, rows, wide), (batch, kv_heads, rows, wide)]
     if call.transposed:
         shapes[1] = (batch, kv_heads, wide, rows)
@@ -367,7 +372,7 @@ def _split_buffers(
     alone = call.other is None and not call.transposed
     cores = page_cores(lines * (call.heads + call.sections * call.kv_heads) if alone else lines, spec.grid)
     names = ("input", "turning", "turned") if call.transposed else ("input",)
-    wide = div_up(_head_size(call), TILE)
+    wide = _head_size(call) // TILE  # 0 is a multiple of any run
     ahead = AHEAD if call.transposed else next((BUFFERING * run for run in (8, 4) if wide % run == 0), AHEAD)
     return tuple([tile_buffer(name, ahead, data_format, cores) for name in names])
 

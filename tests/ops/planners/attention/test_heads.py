@@ -64,6 +64,9 @@ def program(plan):
             SplitArguments(program="NlpCreateHeadsSegformer", source=tiles(2, 1, 64, 128)),
             [16384], "{[0-0 - 0-3]}",
         ),
+        (  # heads of less than a tile have the buffer of heads of eight tiles
+            SplitArguments(source=tiles(1, 1, 64, 96), heads=4, kv_heads=1), [32768], "{[0-0 - 1-3], [0-4 - 0-7]}",
+        ),
         (  # heads of eight tiles, twice, also where keys and values are apart
             SplitArguments(source=tiles(1, 1, 64, 2048), other=tiles(1, 1, 64, 512), heads=8, kv_heads=1),
             [32768], "{[0-0 - 0-1]}",
