@@ -225,6 +225,17 @@ def no_such_axis(rank: int, axis: int | None = None) -> str:
     )
 
 
+def side(shape: Sequence[int], axis: int) -> int:
+    """A side of a shape as the real library reads it, which counts from the end of a short shape with sides of 1.
+
+    Raises DeviceError where the library finds no such axis; the first line of the error is the library's.
+    """
+    counted = (1,) * (COUNTED_AXES - len(shape)) + tuple(shape)
+    if not -len(counted) <= axis < len(shape):
+        raise DeviceError(f"{no_such_axis(len(shape), axis)}\nthe tensor has {len(shape)} axes; reshape it")
+    return counted[axis] if axis < 0 else shape[axis]
+
+
 def require_shard_spec(place: MemoryConfig, *, in_rows: bool) -> None:
     """Raises DeviceError for a sharded place without shards."""
     if place.is_sharded() and place.shard_spec is None:

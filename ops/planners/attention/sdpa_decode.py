@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import prod, sqrt
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentIndexError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, INT32, DataFormat, div_up
 from device.plan import CircularBuffer, Plan
@@ -17,6 +17,7 @@ from ops.planners.attention.softmax_buffers import core_rectangle, dst_tiles
 from ops.programs.attention.sdpa_decode import SKIPPED, DecodeAttention
 from ops.programs.buffer_shapes import BUFFERING, aligned_page, association_refusal, buffer, shard_view, tile_buffer
 
+RANK = 4
 DEEPEST_CHUNK = 512  # Keys of a chunk that the library chooses
 PAGED_CHUNK = 32  # The same for caches in blocks
 MOST_HEAD_CORES = 64  # Whose parts are joined two by two, in six rounds
@@ -58,25 +59,25 @@ class DecodeArguments:
     @property
     def users(self) -> int:
         """Users, of whom a table has a row each."""
-        return self.query.padded_shape[1] if self.table is None else self.table.padded_shape[0]
+        return side(self.query.padded_shape, 1) if self.table is None else side(self.table.padded_shape, 0)
 
     @property
     def keys(self) -> int:
         """Keys of a user."""
-        rows = self.key.padded_shape[2]
-        return rows if self.table is None else rows * self.table.padded_shape[-1]
+        rows = side(self.key.padded_shape, 2)
+        return rows if self.table is None else rows * side(self.table.padded_shape, 1)
 
     @property
     def has_half_tiles(self) -> bool:
         """Whether tiles have half the rows, which few heads fill."""
-        return self.causal and self.query.shape[2] <= HALF_TILE_HEADS and self.query.data_format == BFLOAT16
+        return self.causal and side(self.query.shape, 2) <= HALF_TILE_HEADS and self.query.data_format == BFLOAT16
 
     @property
     def chunk_keys(self) -> int:
         """Keys of a chunk; 0 where kernels choose among those up to the sums that Dst holds."""
         if self.chunk or (self.table is not None and self.grid is not None):
             return self.chunk
-        rows = (1, 1, *self.key.shape)[-2]
+        rows = side(self.key.shape, -2)
         return PAGED_CHUNK if self.table is not None else max(2, min(DEEPEST_CHUNK, rows & -rows))
 
 
@@ -86,6 +87,11 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         raise DeviceError(f"{text}\n{call.owner}: {HINT}")
     if call.candidates:
         raise NotSimulatedError(f"{call.owner}: spec_multi_pos_tiles is not simulated; leave it out")
+    whole = (call.query, call.key, call.value, *([] if call.mask is None else [call.mask]))
+    if call.query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != RANK for tensor in whole):
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of {RANK} axes in TILE layout")
+    if call.table is not None and (call.table.memory_config.is_sharded() or len(call.table.shape) != 2):
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved tables [users, blocks]")
     users, keys = call.users, call.keys
     columns, rows = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if columns > spec.grid.cols or rows > spec.grid.rows:
@@ -161,8 +167,10 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     yield from _place_refusals(call, place)
     if call.mask is not None:
         yield from _mask_refusals(call, call.mask)
+    if call.causal and call.indices is not None and not call.indices.memory_config.is_sharded():
+        yield from _position_refusals(call, call.indices)
     yield from _cache_refusals(call) if call.table is None else _table_refusals(call, call.table)
-    key_heads, value_heads, users = call.key.padded_shape[1], call.value.padded_shape[1], call.users
+    key_heads, value_heads, users = side(call.key.padded_shape, 1), side(call.value.padded_shape, 1), call.users
     if key_heads != value_heads:
         yield f"Flash decode expects K and V to have same number of heads, but got {key_heads} and {value_heads}"
     if key_heads > 1:
@@ -193,41 +201,27 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
         yield f"User provided k_chunk_size must be multiple of 32, got: {call.chunk}"
     if chunk % TILE:
         yield f"Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: {chunk}"
+    side(query.shape, 2)  # the library counts heads first
     for tensor in (query, key, value):
         if tensor.data_format not in FORMATS:
             yield f"Unsupported data type DataType::{tensor.data_format.name.upper()}."
     if Layout.ROW_MAJOR in (key.layout, value.layout):
         yield "Inputs to SDPA must be tilized except for Q"
-    if call.candidates and len(query.shape) == len(key.shape) == 4:
+    if call.candidates:
         yield from _candidate_refusals(call, call.candidates)
-    if query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != 4 for tensor in (query, key, value)):
-        if call.table is None and query.layout is Layout.TILE:
-            yield from _batch_refusals(call)
-        if query.layout is Layout.ROW_MAJOR:
-            yield from _row_refusals(call, DRAM_MEMORY_CONFIG if call.place is None else call.place)
-        raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of 4 axes in TILE layout")
-
-
-def _row_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
-    """What is wrong with the memories of queries in ROW_MAJOR layout and of their result."""
-    yield from _place_refusals(call, place)
-    if (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
-        yield (
-            "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
-            f"TensorMemoryLayout::{scheme.name}"
-        )
 
 
 def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
     """What is wrong with rows of tiles of queries that have a position each."""
-    name, users, rows = "spec_multi_pos_tiles", call.query.padded_shape[1], call.query.padded_shape[2]
+    name, query = "spec_multi_pos_tiles", call.query.padded_shape
+    users, rows = side(query, 1), side(query, 2)
     if not call.causal:
         yield f"{name} requires is_causal"
     if call.indices is None:
         yield f"{name} requires a cur_pos tensor"
     if call.window:
         yield f"{name} is not supported with sliding_window_size"
-    if (heads := call.key.padded_shape[1]) != 1:
+    if (heads := side(call.key.padded_shape, 1)) != 1:
         yield f"{name} requires num_kv_heads == 1, got {heads}"
     if rows != count * TILE:
         yield (
@@ -248,17 +242,15 @@ def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
     """What is wrong with a mask, whose users and batch count for nothing."""
     if call.causal:
         yield "attn_mask must not be provided when is_causal=True. Pass is_causal=False to use an explicit mask."
-    if len(mask.shape) != 4:
-        raise NotSimulatedError(f"{call.owner}: ttsim simulates masks [1, users, heads, keys]; reshape them")
     for what, own, wanted in (
-        ("padded heads", mask.padded_shape[2], call.query.padded_shape[2]),
-        ("heads", mask.shape[2], call.query.shape[2]),
+        ("padded heads", side(mask.padded_shape, 2), side(call.query.padded_shape, 2)),
+        ("heads", side(mask.shape, 2), side(call.query.shape, 2)),
     ):
         if own != wanted:
             yield f"Expect same number of {what} in mask as in Q, got {own} and {wanted}"
-    keys = mask.padded_shape[3]
-    if call.table is None and keys != call.key.padded_shape[2]:
-        yield f"Expect same sequence length in mask as in K, got {keys} and {call.key.padded_shape[2]}"
+    keys = side(mask.padded_shape, 3)
+    if call.table is None and keys != (rows := side(call.key.padded_shape, 2)):
+        yield f"Expect same sequence length in mask as in K, got {keys} and {rows}"
     if not call.chunk_keys:
         yield "Must provide k_chunk_size if using attention mask!"
     if keys % call.chunk_keys:
@@ -267,12 +259,22 @@ def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
         yield f"Unsupported data type for mask tensor: DataType::{mask.data_format.name.upper()}."
 
 
+def _position_refusals(call: DecodeArguments, positions: TensorSpec) -> Iterator[str]:
+    """What is wrong with the shape of positions, whose last axis has all of them."""
+    shape = positions.padded_shape
+    if prod(shape) != shape[-1]:
+        yield (
+            "cur_pos tensor must hold all positions in its last dim (e.g. [B] or [1, B]), got shape "
+            f"Shape({list(shape)})"
+        )
+
+
 def _sink_refusals(call: DecodeArguments, sinks: TensorSpec) -> Iterator[str]:
     """What is wrong with sinks."""
     if len(sinks.padded_shape) != 2:
         yield "Attention sink must have 2 dimensions"
     rows, columns = sinks.padded_shape
-    if rows != call.query.padded_shape[2]:
+    if rows != side(call.query.padded_shape, 2):
         yield f"Attention sink must have the same padded num heads as Q but got {rows}"
     if columns != TILE:
         yield f"Attention sink must be a single tile wide, but got {columns}"
@@ -310,6 +312,11 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
         )
     if place.is_sharded() and place.shard_spec is None:
         raise NotSimulatedError(f"{call.owner}: ttsim does not simulate shards without a shard_spec; give one")
+    if query.layout is Layout.ROW_MAJOR and (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield (
+            "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
+            f"TensorMemoryLayout::{scheme.name}"
+        )
 
 
 def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
@@ -327,15 +334,14 @@ def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
         yield "Sharded output not supported for GQA"
     if call.query.data_format != BFLOAT16:
         yield f"GQA expects BFLOAT16 input tensor, but got DataType::{call.query.data_format.name.upper()}"
-    if call.query.shape[2] % call.key.padded_shape[1]:
-        yield (
-            f"GQA expects Q to have a multiple of K heads, but got {call.query.shape[2]} and {call.key.padded_shape[1]}"
-        )
+    heads, key_heads = side(call.query.shape, 2), side(call.key.padded_shape, 1)
+    if heads % key_heads:
+        yield f"GQA expects Q to have a multiple of K heads, but got {heads} and {key_heads}"
 
 
 def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
     """What is wrong with the number of users of keys and values that are not in blocks, whatever their ranks."""
-    users = call.query.padded_shape[1]
+    users = call.users
     for name, tensor in (("K", call.key), ("V", call.value)):
         if call.shared and tensor.padded_shape[0] != 1:
             yield f"Share cache expects {name} to have batch size of 1, but got {tensor.padded_shape[0]}"
@@ -348,18 +354,24 @@ def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
 def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
     """What is wrong with keys and values that are not in blocks."""
     yield from _batch_refusals(call)
-    query, key, value, chunk = call.query.padded_shape, call.key.padded_shape, call.value.padded_shape, call.chunk_keys
-    users = query[1]
-    if key[2] != value[2]:
-        yield f"K and V tensors must have the same sequence length. K: {key[2]}, V: {value[2]}"
-    if key[2] % chunk:
-        yield f"K sequence length must be multiple of chunk size, got: {key[2]} and {chunk}"
-    for name, tensor in (("K", key), ("V", value)):
-        if tensor[3] != query[3]:
-            yield f"{name} tensor hidden dimension ({tensor[3]}) must equal Q tensor hidden dimension ({query[3]})"
-    if any(position >= key[2] for position in call.positions):
+    shapes, chunk = (call.query.padded_shape, call.key.padded_shape, call.value.padded_shape), call.chunk_keys
+    rows, value_rows = (side(shape, -2) for shape in shapes[1:])
+    if rows != value_rows:
+        yield f"K and V tensors must have the same sequence length. K: {rows}, V: {value_rows}"
+    if (keys := side(shapes[1], 2)) % chunk:
+        yield f"K sequence length must be multiple of chunk size, got: {keys} and {chunk}"
+    size, *others = (side(shape, -1) for shape in shapes)
+    for name, other in zip("KV", others, strict=True):
+        if other != size:
+            yield f"{name} tensor hidden dimension ({other}) must equal Q tensor hidden dimension ({size})"
+    if any(position >= rows for position in call.positions):
         yield "cur_pos must be <= K sequence dim"
-    if call.causal and call.indices is None and len(call.positions) < users:
+    indices = None if call.indices is None or call.indices.memory_config.is_sharded() else call.indices.padded_shape
+    if call.causal and indices is not None and indices[-1] < call.users:
+        yield (
+            f"cur_pos tensor must have at least one position per batch ({call.users}), got shape Shape({list(indices)})"
+        )
+    if call.causal and call.indices is None and len(call.positions) < call.users:
         count = len(call.positions)
         raise ArgumentIndexError(
             f"vector::_M_range_check: __n (which is {count}) >= this->size() (which is {count})\n"
@@ -369,7 +381,7 @@ def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
 
 def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
     """What is wrong with keys and values in blocks, and with their table."""
-    query, key, value, positions = call.query, call.key, call.value, call.indices
+    shapes, positions = (call.key.padded_shape, call.value.padded_shape, call.query.padded_shape), call.indices
     users = call.users
     if call.causal and positions is None:
         yield "Must have cur_pos tensor for paged attention in causal mode"
@@ -380,18 +392,17 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
             yield f"Expect cur_pos to be ROW_MAJOR, got Layout::{positions.layout.name}"
         if positions.padded_shape[-1] != users:
             yield f"cur_pos must have batch size equal to Q, got {positions.padded_shape[0]} and {users}"
-    if table.memory_config.is_sharded() or len(table.shape) != 2:
-        raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved tables [users, blocks]")
     if table.data_format != INT32:
         yield "Error: SDPA currently only supports INT32 datatype"
     if table.layout is not Layout.ROW_MAJOR:
         yield f"Page table tensor layout must be ROW_MAJOR but got Layout::{table.layout.name}"
-    if key.padded_shape[2] != value.padded_shape[2]:
+    rows, value_rows = (side(shape, 2) for shape in shapes[:2])
+    if rows != value_rows:
         yield "K and V must have same block size"
-    if not key.padded_shape[3] == value.padded_shape[3] == query.padded_shape[3]:
+    if len({side(shape, 3) for shape in shapes}) > 1:
         yield "Q, K, V must have same hidden size"
     if call.modulo is not None:
-        yield from _modulo_refusals(call.modulo, key.padded_shape[2], call.window)
+        yield from _modulo_refusals(call.modulo, rows, call.window)
     if not call.causal and not call.chunk_keys:
         yield "Must provide k_chunk_size if paged and non-causal!"
     if not call.causal and call.keys % call.chunk_keys:

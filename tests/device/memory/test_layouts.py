@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 
 from device.cores import CoreCoord, first_cores
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec, bank_of, decode_pages, encode_pages, page_places
+from device.memory.layouts import TensorSpec, bank_of, decode_pages, encode_pages, page_places, side
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_HEIGHT_SHARDED_MEMORY_CONFIG,
@@ -229,6 +229,15 @@ def test_no_two_pages_share_a_place(scheme, high, wide, tiled):
     assert len(set(found)) == len(found) == buffer.size_bytes // buffer.page_bytes
     assert all(0 <= offset <= buffer.bank_bytes - buffer.page_bytes for _, offset in found)
     assert {bank for bank, _ in found} <= {bank_of(core, WORMHOLE) for core in tensor.shards.grid.cores()}
+
+
+def test_a_side_counts_from_the_end_of_four_axes_or_more():
+    assert [side((5, 7), axis) for axis in (0, 1, -1, -2, -3, -4)] == [5, 7, 7, 5, 1, 1]
+    assert side((2, 3, 4, 5, 6), -5) == 2
+    for shape, axis, text in (((5, 7), 2, "2 not in [-4, 2)"), ((2, 3, 4, 5, 6), -6, "-6 not in [-5, 5)")):
+        with pytest.raises(DeviceError) as error:
+            side(shape, axis)
+        assert str(error.value).splitlines()[0] == f"ShapeBase[] index out of range. {text}"
 
 
 def test_values_of_another_shape_are_refused():

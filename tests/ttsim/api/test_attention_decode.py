@@ -290,6 +290,35 @@ def test_queries_in_rows_are_refused_in_the_library_s_words(device, query, text)
     assert refusal(lambda: attend(*call, cur_pos=[5, 9])).startswith(f"Device: {text}")
 
 
+HELD = r"cur_pos tensor must hold all positions in its last dim (e.g. [B] or [1, B]), got shape Shape([2, 1])"
+FEW = "cur_pos tensor must have at least one position per batch (2), got shape Shape([1])"
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "positions", "text"),
+    [
+        ("8x64 tile", "2x1x64x64 tile float32", [5, 9], "ShapeBase[] index out of range. 2 not in [-4, 2)"),
+        ("1x2x8x64 tile", "1x64x64 tile l1", [5, 9], "Input tensor 1 buffer type must be DRAM but got BufferType::L1"),
+        ("1x2x8x64 tile", "2x64x64 tile", [5, 9], "Flash decode expects K and V to have same number of heads, but got"),
+        ("1x2x8x64 tile width/64x32/2", "2x1x64x64 tile", [5, 9], "Q tensor memory layout must be HEIGHT_SHARDED when"),
+        ("1x2x8x64 tile", "3x1x64x64 tile", [[5], [9]], HELD),
+        ("1x2x8x64 tile", "2x1x64x64 tile", [5], FEW),
+        ("1x2x8x64 tile", "3x1x64x64 tile", [5], "K tensor batch size (3) must equal B (2)"),
+    ],
+)
+def test_shapes_are_read_in_the_library_s_order(device, query, key, positions, text):
+    call = [put(device, words) for words in (query, key, "2x1x64x64 tile")]
+    found = refusal(lambda: attend(*call, cur_pos_tensor=whole(device, positions)))
+    assert found.startswith(f"Device: {text}")
+
+
+def test_tables_of_another_rank_are_refused_after_the_keys_that_they_name(device):
+    query, key, value = (put(device, words) for words in ("1x2x8x64 tile", "2x1x64x64 tile", "2x1x32x64 tile"))
+    call = query, key, value, whole(device, [[[0], [1]]])
+    found = refusal(lambda: paged(*call, cur_pos_tensor=whole(device, [5])))
+    assert found.startswith("Device: K and V must have same block size")
+
+
 def test_keys_may_lie_in_shards_in_dram(device):
     query, key, value = [put(device, f"{shape}x64 tile") for shape in ("1x2x8", "2x1x128", "2x1x128")]
     plain = attend(query, key, value, cur_pos=[5, 9]).to_numpy()
