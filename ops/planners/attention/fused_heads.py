@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
+from device.memory.layouts import TensorSpec, require_shard_spec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
+from ops.planners.attention.heads import require_rank
 from ops.programs.attention.heads import SplitHeads
 from ops.programs.buffer_shapes import BUFFERING, shard_view, tile_buffer, views_refusal
 
 NAME = "split_query_key_value_and_split_heads"
-RANK = 4
 PARTS = 3  # Queries, keys and values
 HEADS, HEAD_SIZE, BATCHES = 16, 64, (7, 8, 9)  # of BERT: what the program of interleaved memory can do
 HEADS_A_CORE = 2  # of each part: what the program of shards can do
@@ -38,9 +38,6 @@ class FusedSplitArguments:
 def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input"; keys are transposed."""
     source = call.source
-    if len(source.shape) != RANK:
-        rank = len(source.shape)
-        raise DeviceError(f"{no_such_axis(rank, 3)}\n{HINT}")
     if call.heads < 1:
         raise NotSimulatedError(f"{NAME}: ttsim does not simulate calls without heads; give 1 or more")
     size = source.padded_shape[-1] // PARTS // call.heads
@@ -49,6 +46,7 @@ def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
         raise DeviceError(f"{text}\n{HINT}")
     if call.targets not in (0, PARTS):
         raise DeviceError(f"Must have {PARTS} output tensors\noutput_tensors: give as many, or none")
+    require_rank(source)
     _require_what_kernels_do(call, spec)
     builder = PlanBuilder(spec, {"input": source})
     read = builder.tensor("input")
@@ -78,7 +76,7 @@ def _cores(source: TensorSpec) -> tuple[int, int]:
 def _results(call: FusedSplitArguments, size: int) -> list[TensorSpec]:
     """The three results; raises DeviceError for shards that do not hold them."""
     source, config = call.source, call.source.memory_config
-    batch, _, rows, _ = source.padded_shape
+    batch, rows = (side(source.padded_shape, axis) for axis in (0, 2))
     place = config if call.place is None else call.place
     if config.shard_spec is None:
         require_shard_spec(place, in_rows=False)

@@ -1,12 +1,12 @@
 """Plans that split and join heads. Rules: ttnn 0.81.1 (transformer, experimental/transformer) and recorded plans."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from device.cores import first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -69,18 +69,12 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
 
     The program writes into the caller's targets, if there are any, whatever these are.
     """
-    _check_special_sides(call)
-    if call.program == "CreateQKVHeads" and len(call.source.shape) > RANK:
-        _head_size(call)
-    for tensor in (call.source, call.other):
-        if tensor is not None and len(tensor.shape) != RANK:
-            rank = len(tensor.shape)
-            raise DeviceError(f"{no_such_axis(rank, 3)}\n{HINT}")
     size = _head_size(call)
     place = call.source.memory_config if call.place is None else call.place
     specs = _results(call, size, place, spec)
     for text in _refusals(call, place):
         raise DeviceError(f"{text}\n{HINT}")
+    require_rank(call.source, call.other)
     named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
     builder = PlanBuilder(spec, {"input": call.source, "kv": call.other, **named})
     if call.targets:
@@ -138,19 +132,10 @@ def check_targets(
             )
 
 
-def _check_special_sides(call: SplitArguments) -> None:
-    """Raises DeviceError for tensors of other ranks that the programs of Segformer and ViT refuse otherwise."""
-    sides, rank = call.source.padded_shape, len(call.source.shape)
-    is_vit = call.program == "NlpCreateHeadsVit"
-    if rank == RANK or not (is_vit or (call.program == "NlpCreateHeadsSegformer" and rank > RANK)):
-        return
-    for text in _kind_refusals(call.source):
-        raise DeviceError(f"{text}\n{HINT}")
-    if rank < RANK - 1:
-        raise DeviceError(f"{no_such_axis(rank, 2)}\n{HINT}")
-    if sides[2] % TILE:
-        raise DeviceError(f"Input shape[2] ({sides[2]}) must be divisible by TILE_HEIGHT ({TILE})\n{HINT}")
-    raise DeviceError(f"Unsupported input shape\n{HINT}")
+def require_rank(*tensors: TensorSpec | None) -> None:
+    """Raises NotSimulatedError for tensors of other ranks, of which the library takes some axes."""
+    if any(tensor is not None and len(tensor.shape) != RANK for tensor in tensors):
+        raise NotSimulatedError(f"heads: ttsim does not simulate tensors of other than {RANK} axes; reshape them")
 
 
 def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:
@@ -162,7 +147,7 @@ def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:
 
 def _head_size(call: SplitArguments) -> int:
     """Columns of a head; raises DeviceError where heads do not fill the columns."""
-    columns, heads, kv_heads = call.source.padded_shape[:RANK][-1], call.heads, call.kv_heads
+    heads, kv_heads = call.heads, call.kv_heads
     if call.program == "NlpCreateHeadsSegformer":
         return SEGFORMER_SIZE
     if call.program == "NlpCreateHeadsVit":
@@ -171,12 +156,14 @@ def _head_size(call: SplitArguments) -> int:
         return FALCON_SIZE
     if call.program == "NlpCreateHeads" and heads < 1:
         raise DeviceError(f"num_q_heads must be greater than 0\n{HINT}")
+    if call.program == "NlpCreateHeads" and call.other is not None and kv_heads < 1:
+        raise DeviceError(f"num_kv_heads must be greater than 0 when a KV tensor is given\n{HINT}")
     alone = call.program == "NlpCreateHeads" and call.other is None  # queries, and no keys and values
     if heads < 1 or kv_heads < 0 or not (kv_heads or alone):
         raise NotSimulatedError("nlp_create_qkv_heads: ttsim does not simulate calls without heads; give 1 or more")
-    sections = call.sections * kv_heads
+    columns, sections = side(call.source.padded_shape, 3), call.sections * kv_heads
     if call.other is not None:
-        other = call.other.padded_shape[-1]
+        other = side(call.other.padded_shape, 3)
         if columns < heads:
             raise DeviceError(f"num_q_heads ({heads}) exceeds the Q width ({columns})\n{HINT}")
         if other < sections:
@@ -187,9 +174,10 @@ def _head_size(call: SplitArguments) -> int:
         if other // sections != columns // heads:
             raise DeviceError(f"Head dims must be the same for Q and K, V\n{HINT}")
         return columns // heads
-    if call.program == "NlpCreateHeads" and columns < heads + sections:
+    if columns < heads + sections:
         factor = "" if call.tied else "2 * "
-        text = f"num_q_heads ({heads}) + {factor}num_kv_heads ({kv_heads}) exceeds the fused width ({columns})"
+        what = "fused width" if call.program == "NlpCreateHeads" else "flattened hidden dimension"
+        text = f"num_q_heads ({heads}) + {factor}num_kv_heads ({kv_heads}) exceeds the {what} ({columns})"
         raise DeviceError(f"{text}\n{HINT}")
     if columns % (heads + sections):
         first = "Unsupported input shape"
@@ -210,10 +198,14 @@ def _head_size(call: SplitArguments) -> int:
 def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceSpec) -> tuple[TensorSpec, ...]:
     """The three results; raises DeviceError for shards that do not hold them."""
     source, grouped = call.source, call.program == "CreateQKVHeads"
-    batch, _, rows, _ = source.shape if call.program == "NlpCreateHeads" else source.padded_shape
+    if call.program == "NlpCreateHeadsSegformer":
+        side(source.padded_shape, 3)  # which the library reads first
+    batch, rows = (
+        side(source.shape if call.program == "NlpCreateHeads" else source.padded_shape, axis) for axis in (0, 2)
+    )
     heads, kv_heads = call.heads, call.kv_heads
     if call.program == "NlpCreateHeadsSegformer":
-        heads = kv_heads = source.padded_shape[-1] // size
+        heads = kv_heads = side(source.padded_shape, 3) // size
     elif call.program == "NlpCreateHeadsVit":
         heads = kv_heads = VIT_HEADS
     elif call.program == FALCON:
@@ -222,7 +214,7 @@ def _results(call: SplitArguments, size: int, place: MemoryConfig, spec: DeviceS
     shapes = [(batch, heads, rows, wide), (batch, kv_heads, rows, wide), (batch, kv_heads, rows, wide)]
     if call.transposed:
         shapes[1] = (batch, kv_heads, wide, rows)
-    places = [place] * 3
+    places: Iterable[MemoryConfig] = [place] * 3
     if grouped:
         places = places_of_groups(source, shapes, place)
     elif place.is_sharded():
@@ -248,17 +240,16 @@ def _one_head_a_core(place: MemoryConfig, heads: int, size: int, spec: DeviceSpe
 
 def places_of_groups(
     source: TensorSpec, shapes: Sequence[tuple[int, int, int, int]], place: MemoryConfig
-) -> list[MemoryConfig]:
-    """HEIGHT shards on the cores of BLOCK shards; raises DeviceError where they are not whole tiles."""
-    shards, places = source.memory_config.shard_spec, []
+) -> Iterator[MemoryConfig]:
+    """HEIGHT shards on the cores of BLOCK shards; raises DeviceError for one without rows."""
+    shards = source.memory_config.shard_spec
     if shards is None:
         raise DeviceError(f"bad optional access\n{HINT}, in BLOCK shards")
     box = shards.grid.bounding_box()
     count = box.rows * box.cols
     for shape in shapes:
         dealt = ShardSpec(shards.grid, (prod(shape[:-1]) // count, shape[-1]), shards.orientation)
-        places.append(replace(place, shard_spec=dealt))
-    return places
+        yield replace(place, shard_spec=dealt)
 
 
 def _kind_refusals(source: TensorSpec) -> Iterator[str]:
@@ -271,14 +262,17 @@ def _kind_refusals(source: TensorSpec) -> Iterator[str]:
 def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
     """What the device operation refuses, in its order."""
     source, grouped = call.source, call.program == "CreateQKVHeads"
-    *_, depth, _, columns = source.padded_shape
     yield from _kind_refusals(source)
+    depth = side(source.padded_shape, 1)
     if grouped:
         yield from _refusals_of_groups(call, place)
         return
     whole = {"NlpCreateHeadsVit": VIT_HEADS * VIT_SIZE * 3, FALCON: (FALCON_HEADS + 2) * FALCON_SIZE}
-    if call.program in whole and (depth, columns) != (1, whole[call.program]):
-        yield "Unsupported input shape"
+    if call.program in whole or (call.program == "NlpCreateHeadsSegformer" and len(source.shape) > RANK):
+        if (rows := side(source.padded_shape, 2)) % TILE:
+            yield f"Input shape[2] ({rows}) must be divisible by TILE_HEIGHT ({TILE})"
+        if call.program not in whole or source.padded_shape[1:] != (1, rows, whole[call.program]):
+            yield "Unsupported input shape"
     if call.program == "NlpCreateHeads" and depth != 1:
         yield f"Unsupported input sequence length {depth} is not equal to 1"
     shards = source.memory_config.shard_spec
@@ -311,11 +305,11 @@ def _refusals_of_other(call: SplitArguments, other: TensorSpec) -> Iterator[str]
         yield "KV tensor dtype must be same as Q tensor dtype!"
     if other.layout is not Layout.TILE:
         yield f"Input tensor KV layout must be TILE but got Layout::{other.layout.name}"
-    if other.padded_shape[0] != source.padded_shape[0]:
+    if side(other.padded_shape, 0) != side(source.padded_shape, 0):
         yield "KV tensor batch dim must be same as Q tensor batch!"
-    if other.padded_shape[1] != 1:
-        yield f"Unsupported input shape {other.padded_shape[1]} is not equal to 1"
-    if other.padded_shape[2] != source.padded_shape[2]:
+    if (other_depth := side(other.padded_shape, 1)) != 1:
+        yield f"Unsupported input shape {other_depth} is not equal to 1"
+    if side(other.padded_shape, 2) != side(source.padded_shape, 2):
         yield "KV tensor seq_len dim must be same as Q tensor seq_len!"
     if other.memory_config.is_sharded():
         yield "Input tensor must be sharded when KV tensor is sharded"
@@ -326,7 +320,7 @@ def _refusals_of_groups(call: SplitArguments, place: MemoryConfig) -> Iterator[s
     source = call.source
     shards, scheme = source.memory_config.shard_spec, source.memory_config.memory_layout
     assert shards is not None
-    batch, depth, _, columns = source.padded_shape
+    batch, depth, columns = (side(source.padded_shape, axis) for axis in (0, 1, 3))
     if depth != 1:
         yield "Unsupported input shape"
     if scheme is not TensorMemoryLayout.BLOCK_SHARDED:
@@ -383,13 +377,11 @@ def plan_join(
     """Plan the heads of the tensor "input" [batch, heads, rows, head size] side by side; `squeezed` drops axis 1."""
     if squeezed:
         _check_joined(source)
-    if len(source.shape) != RANK:
-        rank = len(source.shape)
-        raise DeviceError(f"{no_such_axis(rank, 3)}\ninput_tensor: give rank 4")
     where = source.memory_config if place is None else place
     result = _joined(source, where)
     text = next(_join_refusals(source, where, squeezed=squeezed), None)
     refused = text and f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout"
+    require_rank(source)
 
     def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
         if source.shape[-1] % TILE:
@@ -429,7 +421,7 @@ def _check_joined(source: TensorSpec) -> None:
 
 def _joined(source: TensorSpec, where: MemoryConfig) -> TensorSpec:
     """The result; raises DeviceError for shards that do not hold it."""
-    batch, heads, rows, size = source.shape
+    heads, rows, size, batch = (side(source.shape, axis) for axis in (1, 2, 3, 0))
     shape = (batch, 1, rows, heads * size)
     if not where.is_sharded():
         return TensorSpec(shape, source.data_format, Layout.TILE, where)
@@ -444,7 +436,7 @@ def _joined(source: TensorSpec, where: MemoryConfig) -> TensorSpec:
 
 def _join_refusals(source: TensorSpec, where: MemoryConfig, *, squeezed: bool) -> Iterator[str]:
     shards, scheme = source.memory_config.shard_spec, source.memory_config.memory_layout
-    _, heads, rows, size = source.padded_shape
+    heads, rows, size = (side(source.padded_shape, axis) for axis in (1, -2, -1))
     yield from _kind_refusals(source)
     if shards is None:
         if where.is_sharded():

@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreCoord, CoreRangeSet, cores_from, first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -20,10 +20,11 @@ from device.numbers.formats import BFLOAT16, FLOAT32, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.attention.heads import require_rank
 from ops.programs.attention.heads_decode import HALF_ROW, JoinDecodeHeads, SplitDecodeHeads
 from ops.programs.buffer_shapes import borrowing_refusal, buffer, in_dram, page_alignment_bytes, shard_view, tile_buffer
 
-RANK, MOST_USERS = 4, 32
+MOST_USERS = 32
 FORMATS = (FLOAT32, BFLOAT16)
 SPLIT_HINT = "nlp_create_qkv_heads_decode: give [1, 1, users, columns] of bfloat16 or float32 in TILE layout"
 JOIN_HINT = "nlp_concat_heads_decode: give [1, users, heads, head size] in HEIGHT shards of a user each"
@@ -44,7 +45,7 @@ class SplitDecodeArguments:
     @property
     def count(self) -> int:
         """Users of the results."""
-        return self.source.shape[2] if self.users is None else self.users
+        return side(self.source.shape, 2) if self.users is None else self.users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,27 +58,19 @@ class JoinDecodeArguments:
     target: TensorSpec | None = None  # The caller's tensor "target" for the result
 
 
-def _check_rank(source: TensorSpec, hint: str, *, at_least: bool = False) -> None:
-    if len(source.shape) < RANK:
-        raise DeviceError(f"{no_such_axis(len(source.shape), 3)}\n{hint}")
-    if len(source.shape) > RANK and not at_least:
-        raise NotSimulatedError(f"{hint}; ttsim does not simulate more axes")
-
-
 def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input"; raises DeviceError."""
     source, parts = call.source, call.heads + 2 * call.kv_heads
-    _check_rank(source, SPLIT_HINT, at_least=True)
     if parts < 1:
         raise NotSimulatedError(f"{SPLIT_HINT}; ttsim does not simulate calls without heads")
-    columns = source.padded_shape[3]
+    columns = side(source.padded_shape, 3)
     if columns % parts:
         text = f"Input shape {columns} must be divisible by num_heads + 2*num_kv_heads = {parts}"
         raise DeviceError(f"{text}\n{SPLIT_HINT}")
-    _check_rank(source, SPLIT_HINT)
     specs = _split_results(call, columns // parts, spec)
     for text in _split_refusals(call, columns // parts):
         raise DeviceError(f"{text}\n{SPLIT_HINT}")
+    require_rank(source)
     op = SplitDecodeHeads(users=call.count, heads=call.heads, kv_heads=call.kv_heads)
     sharded = source.memory_config.is_sharded()
     offset = call.offset if sharded else None
@@ -126,7 +119,7 @@ def _split_refusals(call: SplitDecodeArguments, size: int) -> Iterator[str]:
         yield "Unsupported data format"
     if source.layout is not Layout.TILE:
         yield "Only tile layout is supported for input tensor"
-    if source.shape[3] % TILE or source.shape[2] > MOST_USERS or source.shape[:2] != (1, 1):
+    if side(source.shape, 3) % TILE or source.shape[2] > MOST_USERS or source.shape[:2] != (1, 1):
         yield unsupported
     if shards is not None:
         layout = source.memory_config.memory_layout
@@ -178,10 +171,10 @@ def _split_buffers(
 def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the heads of "input" side by side; raises DeviceError."""
     source = call.source
-    _check_rank(source, JOIN_HINT)
     result, target = _joined(call, spec), call.target
     for text in _join_refusals(call):
         raise DeviceError(f"{text}\n{JOIN_HINT}")
+    require_rank(source)
     refused = None if target is None else _misplaced(call, result, target, spec)
     op = JoinDecodeHeads(heads=call.heads)
 
@@ -240,7 +233,7 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
 
 def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
     """The result; raises DeviceError where there are too few cores, and for shards that do not hold it."""
-    first, users, _, size = call.source.padded_shape
+    size, first, users = (side(call.source.padded_shape, axis) for axis in (3, 0, 1))
     shards, grid = call.source.memory_config.shard_spec, spec.grid
     if call.heads < 1:
         raise NotSimulatedError("nlp_concat_heads_decode: ttsim does not simulate calls without heads; give 1 or more")
@@ -270,7 +263,7 @@ def _on_some_cores(call: JoinDecodeArguments) -> bool:
 def _join_refusals(call: JoinDecodeArguments) -> Iterator[str]:
     """What the device operation refuses, in its order."""
     source, place = call.source, call.source.memory_config
-    first, users, heads, size = source.padded_shape
+    first, users, heads, size = (side(source.padded_shape, axis) for axis in (0, 1, 2, -1))
     if source.data_format not in FORMATS:
         yield "Unsupported data format"
     if source.layout is not Layout.TILE:
@@ -279,6 +272,8 @@ def _join_refusals(call: JoinDecodeArguments) -> Iterator[str]:
         yield "seqlen=1 for decode"
     if users > MOST_USERS:
         yield f"currently only support less than {MOST_USERS} users"
+    if heads % TILE:
+        yield f"padded heads must be a multiple of TILE_HEIGHT ({TILE}), got {heads}"
     if heads < call.heads:
         yield "head_dim must be multiple of TILE_WIDTH"
     if place.shard_spec is None:

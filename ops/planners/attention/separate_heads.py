@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.attention.heads import FORMATS, RANK, ROLES, TARGETS, check_targets, places_of_groups
+from ops.planners.attention.heads import FORMATS, ROLES, TARGETS, check_targets, places_of_groups, require_rank
 from ops.programs.attention.separate_heads import SplitSeparateHeads
 from ops.programs.buffer_shapes import shard_view, views_refusal
 
@@ -31,18 +31,19 @@ class SeparateArguments:
 
 def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input" and "kv"; raises DeviceError."""
-    for tensor in (call.source, call.other):
-        if len(tensor.shape) != RANK:
-            raise DeviceError(f"{no_such_axis(len(tensor.shape), 3)}\n{HINT}")
     if call.heads < 1 or call.kv_heads < 1:
         raise NotSimulatedError(f"{HINT}; ttsim does not simulate calls without heads")
-    columns = call.source.padded_shape[3]
+    columns = side(call.source.padded_shape, 3)
     if columns % call.heads:
         text = f"Flattened Q hidden dimension {columns} must be a multiple of Q heads {call.heads}"
+        raise DeviceError(f"{text}\n{HINT}")
+    if (other := side(call.other.padded_shape, 3)) < 2 * call.kv_heads:
+        text = f"2 * num_kv_heads ({call.kv_heads}) exceeds the KV hidden dimension ({other})"
         raise DeviceError(f"{text}\n{HINT}")
     specs = _results(call, columns // call.heads)
     for text in _refusals(call):
         raise DeviceError(f"{text}\n{HINT}")
+    require_rank(call.source, call.other)
     named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
     builder = PlanBuilder(spec, {"input": call.source, "kv": call.other, **named})
     if call.targets:
@@ -72,8 +73,9 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
 
 def _results(call: SeparateArguments, size: int) -> list[TensorSpec]:
     """The three results; raises DeviceError for shards that do not hold them."""
-    batch, _, rows, _ = call.source.padded_shape
-    other_batch, _, other_rows, _ = call.other.padded_shape
+    (batch, rows), (other_batch, other_rows) = (
+        [side(tensor.padded_shape, axis) for axis in (0, 2)] for tensor in (call.source, call.other)
+    )
     shapes = [(batch, call.heads, rows, size), *[(other_batch, call.kv_heads, other_rows, size)] * 2]
     if call.transposed:
         shapes[1] = (other_batch, call.kv_heads, size, other_rows)
@@ -81,7 +83,7 @@ def _results(call: SeparateArguments, size: int) -> list[TensorSpec]:
     places = places_of_groups(call.source, shapes, place)
     return [
         TensorSpec(shape, call.source.data_format, Layout.TILE, config)
-        for shape, config in zip(shapes, places, strict=True)
+        for shape, config in zip(shapes, places, strict=True)  # the library looks at one after the other
     ]
 
 
@@ -107,8 +109,9 @@ def _refusals(call: SeparateArguments) -> Iterator[str]:
     for name, heads in (("q", call.heads), ("kv", call.kv_heads)):
         if heads % across:
             yield f"Number of {name} heads {heads} must fit evenly into cores {across}"
-    batch, depth, rows, columns = source.padded_shape
-    other_batch, other_depth, other_rows, other_columns = other.padded_shape
+    (depth, batch, columns, rows), (other_depth, other_batch, other_columns, other_rows) = (
+        [side(tensor.padded_shape, axis) for axis in (1, 0, 3, 2)] for tensor in (source, other)
+    )
     if depth != 1 or other_depth != 1:
         yield "Unsupported input shape"
     if batch != other_batch:
