@@ -318,7 +318,8 @@ def nlp_create_qkv_heads(
         num_kv_heads: Heads of keys and of values; None for as many, 0 for queries alone.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         kv_tied: Keys are the values: the tensor has their columns once, and no other number of heads may fill them.
-        memory_config: Memory of the results, interleaved; None for that of the tensor.
+        memory_config: Memory of the results, interleaved, or shards of a head each for a projection in shards, of
+            which numbers are not simulated; None for that of the tensor.
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:

@@ -20,6 +20,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.plan import TARGET, CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.attention.head_shards import refusals_of_other_shards, refusals_of_shards
 from ops.planners.to_config import placed
 from ops.programs.attention.heads import JoinHeads, SplitHeads
 from ops.programs.buffer_shapes import (
@@ -72,7 +73,7 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     size = _head_size(call)
     place = call.source.memory_config if call.place is None else call.place
     specs = _results(call, size, place, spec)
-    for text in _refusals(call, place):
+    for text in _refusals(call, place, spec):
         raise DeviceError(f"{text}\n{HINT}")
     require_rank(call.source, call.other)
     named = dict(zip(TARGETS, call.targets, strict=True)) if call.targets else {}
@@ -80,6 +81,11 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     if call.targets:
         check_targets(builder, call.targets, specs, viewed=call.program == "CreateQKVHeads")
         specs = call.targets
+    if call.program == "NlpCreateHeads" and call.source.memory_config.is_sharded():
+        builder.leave_out_values(
+            "nlp_create_qkv_heads: ttsim does not simulate numbers of heads that are split out of shards; give "
+            "interleaved memory, or BLOCK shards to ttnn.transformer.split_query_key_value_and_split_heads"
+        )
     if call.program == "NlpCreateHeads" and size % TILE:
         builder.leave_out_values(
             f"nlp_create_qkv_heads: ttsim does not simulate numbers of heads of {size} columns, of which the library "
@@ -93,7 +99,11 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
         queries_alone=call.program == "NlpCreateHeadsSegformer", data_format=call.source.data_format,
     )  # fmt: skip
     buffers = _split_buffers(call, read[0], (query, key, value), spec)
-    refused = association_refusal([*read, query, key, value]) if call.program == "CreateQKVHeads" else None
+    refused, in_shards = None, call.source.memory_config.is_sharded()
+    if call.program == "CreateQKVHeads":
+        refused = association_refusal([*read, query, key, value])
+    elif call.program == "NlpCreateHeads" and in_shards:
+        refused = borrowing_refusal([("q_out", "q", query), ("k_out", "k", key), ("v_out", "v", value)])
     builder.run(
         f"{call.program}DeviceOperation", op, read, query, buffers, more_outputs=[key, value],
         dataflow=call.program == "NlpCreateHeads", refused=refused,
@@ -259,7 +269,7 @@ def _kind_refusals(source: TensorSpec) -> Iterator[str]:
         yield f"Input tensor layout must be TILE but got Layout::{source.layout.name}"
 
 
-def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
+def _refusals(call: SplitArguments, place: MemoryConfig, spec: DeviceSpec) -> Iterator[str]:
     """What the device operation refuses, in its order."""
     source, grouped = call.source, call.program == "CreateQKVHeads"
     yield from _kind_refusals(source)
@@ -288,12 +298,11 @@ def _refusals(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
                 "Output memory config must be sharded and not WIDTH_SHARDED but got memory_layout: "
                 f"TensorMemoryLayout::{layout.name}"
             )
-    if source.memory_config.is_sharded() and call.program == "NlpCreateHeads":
-        raise NotSimulatedError(
-            "nlp_create_qkv_heads: ttsim does not simulate heads that are split out of shards; give interleaved "
-            "memory, or BLOCK shards to ttnn.transformer.split_query_key_value_and_split_heads"
-        )
-    if place.is_sharded():
+        counts = call.heads, call.kv_heads, _head_size(call)
+        yield from refusals_of_shards(source, call.other, counts, spec.grid.cores)
+        if call.transposed:
+            yield "Transpose K heads must be false"
+    elif place.is_sharded():
         yield f"Output memory config layout must be INTERLEAVED but got TensorMemoryLayout::{place.memory_layout.name}"
     if call.other is not None:
         yield from _refusals_of_other(call, call.other)
@@ -312,7 +321,9 @@ def _refusals_of_other(call: SplitArguments, other: TensorSpec) -> Iterator[str]
     if side(other.padded_shape, 2) != side(source.padded_shape, 2):
         yield "KV tensor seq_len dim must be same as Q tensor seq_len!"
     if other.memory_config.is_sharded():
-        yield "Input tensor must be sharded when KV tensor is sharded"
+        if not source.memory_config.is_sharded():
+            yield "Input tensor must be sharded when KV tensor is sharded"
+        yield from refusals_of_other_shards(other, call.kv_heads, _head_size(call))
 
 
 def _refusals_of_groups(call: SplitArguments, place: MemoryConfig) -> Iterator[str]:
@@ -363,6 +374,8 @@ def _split_buffers(
     if call.program in ("NlpCreateHeadsSegformer", "NlpCreateHeadsVit", FALCON):
         cores = first_cores(min(lines, spec.grid.cores), spec.grid.cols, spec.grid.rows, row_wise=False)
         return (tile_buffer("input", BUFFERING * columns // TILE, data_format, cores),)
+    if tensor.memory_config.is_sharded():
+        return tuple([shard_view(result.name, result, spec) for result in results])
     alone = call.other is None and not call.transposed
     cores = page_cores(lines * (call.heads + call.sections * call.kv_heads) if alone else lines, spec.grid)
     names = ("input", "turning", "turned") if call.transposed else ("input",)
