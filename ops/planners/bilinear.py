@@ -9,7 +9,7 @@ from math import prod
 
 from device.cores import first_cores
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import (
     TILE,
     BufferType,
@@ -168,6 +168,7 @@ def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor
     shape = (batch, height * call.factors[0], width * call.factors[1], channels)
     if not all(factor.is_integer() for factor in call.scale):
         raise DeviceError(_whole_factors(call))
+    require_shard_spec(place, in_rows=False)
     shards = place.shard_spec
     if shards is not None:
         rows = div_up(prod(shape[:-1]), shards.num_cores())

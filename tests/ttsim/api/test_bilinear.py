@@ -30,3 +30,11 @@ def test_the_result_goes_where_it_is_asked_for(device):
     result = ttnn.upsample(source, (1, 2), mode="bilinear", memory_config=place("dram"))
     assert result.memory_config() == place("dram")
     assert result.to_numpy()[0, :, :, 31].tolist() == [[0, 1, 3, 4], [8, 9, 11, 12]]
+
+
+@pytest.mark.parametrize("layout", ["HEIGHT", "BLOCK"])
+def test_a_place_for_shards_needs_shards_before_the_scheme_of_the_images_is_looked_at(device, layout):
+    source = put(device, "1x8x8x64 block/8x64/1x8")
+    where = ttnn.MemoryConfig(getattr(ttnn.TensorMemoryLayout, f"{layout}_SHARDED"), ttnn.BufferType.L1)
+    with pytest.raises(ttnn.DeviceError, match=r"^bad optional access\n"):
+        ttnn.upsample(source, 2, mode="bilinear", memory_config=where)
