@@ -48,6 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    """Reads files without collections of garbage: trees of new files, which grow, would be walked again and again."""
+    gc.disable()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Does not read files without tests that are set apart, where only these are wanted."""
     if config.getoption("--set-apart") and collection_path.name.startswith("test_"):
@@ -65,6 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Collections of garbage are rare, and look only at what tests make: the thousands of tests themselves stay."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)  # which Python's own numbers would make a twentieth of the tests' time
 
 
