@@ -157,11 +157,12 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
         return (paged_buffer("page", 1, aligned_page(written.spec, spec), view.data_format, view.cores),)
     if not gathers and not deals:
         view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
-        by_height, page_bytes = (
-            read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED,
-            aligned_page(read.spec, spec),
+        by_height = read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        row = shard_row_bytes(written.spec, written.spec.memory_config)  # of both, as the program takes it
+        page_bytes, other_page = (
+            round_up(row, page_alignment_bytes(tensor.spec.memory_config, spec)) for tensor in (read, written)
         )
-        if by_height and in_rows and not in_dram(written.spec) and page_bytes != read.spec.buffer(spec).page_bytes:
+        if by_height and in_rows and not in_dram(written.spec) and not row == page_bytes == other_page:
             pages = BUFFERING * read.spec.shards.shape[0]
             pads = (paged_buffer("unaligned", pages, page_bytes, view.data_format, view.cores),)
     if shards.spec.data_format == other.spec.data_format:

@@ -523,9 +523,12 @@ class Uneven(Enum):
 def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
     """How Reshard treats uneven rows in shards of another width; other rows are moved."""
     pages = [row_bytes(tensor, tensor.shards.shape[1]) for tensor in (source, target)]
-    same_scheme = source.memory_config.memory_layout is target.memory_config.memory_layout
-    by_block = source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
-    if source.layout is Layout.TILE or pages[0] == pages[1] or (same_scheme and not by_block):
+    if source.layout is Layout.TILE or pages[0] == pages[1]:
+        return Uneven.MOVED
+    schemes = {tensor.memory_config.memory_layout for tensor in (source, target)}
+    if schemes == {TensorMemoryLayout.HEIGHT_SHARDED}:  # the length of rows of one is taken for that of both
+        return Uneven.MOVED if source.shards.shape[0] == target.shards.shape[0] == 1 else Uneven.MISPLACED
+    if schemes == {TensorMemoryLayout.WIDTH_SHARDED}:
         return Uneven.MOVED
     unit_bytes, lines = gcd(*pages), prod(source.shape[:-1])
     units = div_up(row_bytes(source, source.shape[-1]), unit_bytes)
@@ -550,9 +553,9 @@ def misplaced_rows(plan: Plan) -> str | None:
         result = plan.tensors[step.outputs[0].tensor if step.outputs else step.inputs[-1]]
         if uneven(source, result) is not Uneven.MOVED:
             return (
-                f"rows of {source.shape[-1]} do not fill their shards, whose grid has more columns of cores than they "
-                "take or does not begin at the first core: the real library misplaces parts of them; give a grid of "
-                "just these cores, or go by way of interleaved memory"
+                f"rows of {source.shape[-1]} do not fill their shards of {source.shards.shape[1]} and "
+                f"{result.shards.shape[1]} columns: the real library misplaces parts of them; give shards of one width, "
+                "on a grid of just their cores from the first on, or go by way of interleaved memory"
             )
     return None
 

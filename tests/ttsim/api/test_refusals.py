@@ -372,6 +372,8 @@ REFUSED = [
     # 40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has
     *(("1x1x64x40 block/32x16/3x2", lambda x, change=change: change(x, in_box(BLOCK, (32, 24), 4, 2)),
        "Argument: reshard: rows of 40 do not fill their shards") for change in (ttnn.reshard, ttnn.to_memory_config)),
+    ("8x12 height/4x12/2", lambda x: ttnn.reshard(x, high((8, 32), 1)),
+     "Argument: reshard: rows of 12 do not fill their shards of 12 and 32 columns"),
     ("1x1x64x44 block/32x20/3x2", lambda x: ttnn.reshard(x, in_box(BLOCK, (32, 24), 4, 2)),  # first what ttnn refuses
      "Device: Input row-major shard width 20 with data type DataType::BFLOAT16"),
     ("64x8 width/64x8/1 dram", lambda x: ttnn.reshard(x, high((32, 8), 2)),  # rows of 16 bytes, 32 of which DRAM aligns

@@ -97,6 +97,9 @@ Reshard | 40x70 height/5x70/8 | 40x70 height/10x70/4 | 10*144@4 out, 2*5*144@4
 Reshard | 72x4 height/36x4/2 | 72x4 height/96x4/1 | 72*8@1 out, 2*36*16@1
 # three rows of 100 bytes, which L1 aligns to 112: whole aligned pages
 Reshard | 3x50 height/3x50/2 | 3x50 height/3x50/2 | 2*112@1 out, 2*3*112@1
+# The rows of the shards that are written count for both: 64 bytes, which L1 aligns, and 24, which it does not
+Reshard | 16x12 height/32x12/1 | 16x12 height/32x32/1 | 16*64@1 out
+Reshard | 16x12 height/8x32/2 | 16x12 height/16x12/1 | 12*32@1 out, 2*8*32@1
 # 40 tiles across in blocks of one: a stick of 64 bytes with room to shift it at both ends
 Tilize | 32x1280 | 32x1280 tile | 2048@40, 2048@40, 128@40 pad
 # 8 rows of 8 tiles on 64 cores: a tile each, two on their way; block floats become bfloat16

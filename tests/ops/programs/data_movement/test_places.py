@@ -214,6 +214,9 @@ Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/6x12 col | MOVED
 Uneven | 1x2x3x280 width/6x40/1x7 | block/1x24/6x13 col | LOST
 # by a program of its own
 Uneven | 1x2x3x280 width/6x40/1x7 | width/6x24/13x1 | MOVED
+Uneven | 1x1x8x12 height/4x12/2 | height/8x12/1 | MOVED
+Uneven | 1x1x8x12 height/4x12/2 | height/8x32/1 | MISPLACED
+Uneven | 1x1x2x12 height/1x12/2 | height/1x32/2 | MOVED
 # tiles and whole shards
 Uneven | 1x1x64x40 tile block/32x32/4x2 | block/32x64/4x2 | MOVED
 Uneven | 1x1x64x40 block/32x16/4x2 | height/16x48/4x1 | MOVED
