@@ -459,8 +459,8 @@ class RowMover:
         gathers, rows = spec.memory_config.is_sharded(), spec.layout is Layout.ROW_MAJOR
         if not rows:
             gathers = gathers and self.where.is_sharded() and (spec.data_format.is_block or not self.place.is_sharded())
-            if gathers and not self.source.in_l1:
-                raise DeviceError(placement.GATHERED_IN_DRAM)
+        if gathers and not self.source.in_l1:
+            raise DeviceError(placement.GATHERED_IN_DRAM)
         read = self.gathered() if gathers else self.source
         if spec.data_format.is_block:
             return self._block_floats(read)

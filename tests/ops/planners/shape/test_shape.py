@@ -101,9 +101,16 @@ def test_interleaved_tiles_that_are_filled_alone_stay_where_they_are():
     assert (programs(plan), plan.tensors[plan.results["output"]].memory_config) == (["FillPad"], place("l1"))
 
 
-def test_block_floats_of_shards_in_dram_are_not_reshaped():
-    source = tensor_spec("4x2x2x96 tile bfloat8_b height/64x96/4 dram")
-    assert refusal_of(lambda: plan_reshape(source, (1, 1, 16, 96), SPEC)).startswith("Input tensor must be in L1")
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        ("4x2x2x96 tile bfloat8_b height/64x96/4 dram", (1, 1, 16, 96)),
+        ("3x1x8x128 height/24x128/2 dram", (3, 2, 512)),  # rows whose length changes
+        ("3x1x8x100 height/24x100/2 dram", (3, 2, 400)),  # of shards that no program gathers from L1 either
+    ],
+)
+def test_shards_in_dram_that_are_not_reshaped(source, shape):
+    assert refusal_of(lambda: plan_reshape(tensor_spec(source), shape, SPEC)).startswith("Input tensor must be in L1")
 
 
 def test_the_last_program_alone_writes_into_the_place():
