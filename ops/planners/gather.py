@@ -18,6 +18,7 @@ from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
 from ops.programs.buffer_shapes import require_cores
 from ops.programs.data_movement.gather import gather_buffers, gather_of, is_generated
+from ops.programs.data_movement.permute import with_shards
 
 LEAST_FLOAT: Final = 2.0**-126  # fills the padding of the source
 FORMATS: Final = (UINT32, UINT16)
@@ -33,6 +34,7 @@ class GatherArguments:
     place: MemoryConfig | None = None
     cores: CoreRangeSet | None = None  # That may be used; None for all
     target: TensorSpec | None = None  # The caller's tensor "target" for the result, if there is one
+    sparse: bool = False  # Whether gradients are to be sparse, which the programs refuse
 
 
 def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
@@ -65,9 +67,10 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
     builder.free_own(box, rows, keep=[filled, builder.tensor("input")])
     held = None
     if call.target is not None:
-        held = _held(builder, builder.tensor("target"), call)
+        turned = held = _held(builder, builder.tensor("target"), call)
         if held.spec.layout is Layout.TILE:
-            held = fill_padding(builder, held, LEAST_FLOAT, "held.filled", seen=False)
+            held = fill_padding(builder, turned, LEAST_FLOAT, "held.filled", seen=False)
+        builder.free_own(turned, keep=[held])
     result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes, held)
     if rank == 1 and source.layout is Layout.TILE:
         raise DeviceError("Can't convert shape rank\ninput, index: reshape both tensors to rank 2")
@@ -153,9 +156,13 @@ def _gathered(
     """The results of the program, for a tensor that had a shape before it was cut; in a tensor that is held for it."""
     spec, source, indices = builder.device_spec, box.spec, places.spec
     place = call.source.memory_config if call.place is None else call.place
-    result = TensorSpec(indices.shape, source.data_format, source.layout, place) if held is None else held.spec
+    if held is None:
+        place = with_shards(indices, indices.shape, place, spec)
+        result = TensorSpec(indices.shape, source.data_format, source.layout, place)
+    else:
+        result = held.spec
     generated = is_generated(source, indices, result) and not place.is_sharded()
-    _check(source, indices, result, generated=generated)
+    _check(source, indices, result, generated=generated, sparse=call.sparse)
     if (result.data_format, result.layout) != (source.data_format, source.layout):
         builder.leave_out_values(
             f"gather: elements of {source.data_format} in {source.layout.name} layout are written into out of "
@@ -170,7 +177,7 @@ def _gathered(
     return made if held is None else builder.written_into(made, held)
 
 
-def _check(source: TensorSpec, indices: TensorSpec, result: TensorSpec, *, generated: bool) -> None:
+def _check(source: TensorSpec, indices: TensorSpec, result: TensorSpec, *, generated: bool, sparse: bool) -> None:
     """Raises DeviceError for what the programs refuse, in their order."""
     place = result.memory_config
     words, own = ("gather_codegen: index", "gather_codegen: output") if generated else ("Index", "Output")
@@ -204,6 +211,13 @@ def _check(source: TensorSpec, indices: TensorSpec, result: TensorSpec, *, gener
             f"Input tensor and index tensor must have the same layout. Got input layout: Layout::{source.layout.name} "
             f"and index layout: Layout::{indices.layout.name}\nindex: use ttnn.to_layout"
         )
+    if sparse:
+        text = (
+            "gather_codegen: sparse gradient is not supported."
+            if generated
+            else "Sparse gradient is not supported yet."
+        )
+        raise DeviceError(f"{text}\nsparse_grad: leave it out")
     if place.is_sharded() and place.shard_spec is None:
         raise NotSimulatedError("gather: a sharded memory_config without a shard_spec is not simulated; give one")
     if source.layout is result.layout is Layout.TILE and (shards := place.shard_spec) is not None:

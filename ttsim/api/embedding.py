@@ -127,10 +127,9 @@ def gather(
         place=memory_config,
         cores=sub_core_grids,
         target=None if out is None else out.spec,
+        sparse=sparse_grad,
     )
     plan = cached_plan(plan_gather, device, call, l1_bytes=room_below(device, None))
-    if sparse_grad:
-        raise DeviceError("Sparse gradient is not supported yet.\nsparse_grad: leave it out")
     if device.strict and not plan.refused:
         require_rows(call)
     with device.function("ttnn.gather"):

@@ -22,11 +22,18 @@ HEIGHTS = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSp
 
 
 def planned(
-    own, other, dim, formats=(BFLOAT16, UINT32), layouts=(Layout.TILE, Layout.TILE), l1_bytes=1 << 20, place=None
+    own,
+    other,
+    dim,
+    formats=(BFLOAT16, UINT32),
+    layouts=(Layout.TILE, Layout.TILE),
+    l1_bytes=1 << 20,
+    place=None,
+    **options,
 ):
     source, indices = map(TensorSpec, (own, other), formats, layouts)
     source = source if place is None else source.changed(memory_config=place)
-    return plan_gather(GatherArguments(source=source, indices=indices, dim=dim), SPEC, l1_bytes=l1_bytes)
+    return plan_gather(GatherArguments(source=source, indices=indices, dim=dim, **options), SPEC, l1_bytes=l1_bytes)
 
 
 def last_of(plan):
@@ -39,6 +46,15 @@ def last_of(plan):
         str(buffers[0].cores),
         [buffer.size_bytes for buffer in buffers],
     )
+
+
+def shards_of(indices, columns):
+    """The shards that a place without a spec gets for elements of rows of so many columns."""
+    source = TensorSpec((*indices.shape[:-1], columns), BFLOAT16, indices.layout)
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1)
+    call = GatherArguments(source=source, indices=indices, dim=-1, place=place)
+    plan = plan_gather(call, SPEC, l1_bytes=1 << 20)
+    return plan.tensors[plan.results["output"]].shards
 
 
 IMAGE = (2, 3, 64, 100)
@@ -90,6 +106,12 @@ def test_plans(call, expected):
             partial(planned, IMAGE, IMAGE, 3, layouts=(Layout.TILE, ROWS)),
             "Input tensor and index tensor must have the same layout. Got input layout: Layout::TILE",
         ),
+        (partial(planned, IMAGE, IMAGE, 3, sparse=True), "gather_codegen: sparse gradient is not supported."),
+        (partial(planned, IMAGE, IMAGE, 3, (FLOAT32, UINT32), sparse=True), "Sparse gradient is not supported yet."),
+        (  # shards of the rows of the indices without the padding of their tiles
+            lambda: shards_of(TensorSpec((1, 4, 33, 20), UINT32, Layout.TILE), 40),
+            "Number of shards along height 8 must not exceed number of cores 5",
+        ),
         (partial(planned, (50,), (50,), 0), "Can't convert shape rank"),
         (  # the shards are asked for once more after the axis was brought in front
             partial(planned, (1, 1, 352, 3), (1, 1, 352, 3), 2, place=HEIGHTS),
@@ -100,6 +122,14 @@ def test_plans(call, expected):
 def test_refusals(call, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         call()
+
+
+def test_a_place_without_shards_gets_those_of_the_indices_or_all_cores():
+    tiles = TensorSpec((2, 2, 64, 64), UINT32, Layout.TILE)
+    assert shards_of(tiles, 96) == ShardSpec(first_cores(8, 8, 8), (32, 64))
+    own = ShardSpec(first_cores(4, 8, 8), (64, 64))
+    place = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, own)
+    assert shards_of(tiles.changed(memory_config=place), 96) == own
 
 
 @pytest.mark.parametrize("layout", [ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT])

@@ -124,6 +124,10 @@ def test_elements_of_another_axis_than_the_last_are_a_new_tensor(device):
     assert np.array_equal(result.to_numpy(), np.broadcast_to(x.to_numpy()[:1], (64, 32)))
     assert np.array_equal(out.to_numpy(), before)
     assert operations(lambda: ttnn.gather(x, 0, places, out=out)).count("Transpose") == 4
+    x, places, out = put_all(device, "4x64x40 tile bfloat8_b + 2x64x40 tile uint16 + 2x64x40 tile bfloat8_b")
+    before = device.machine.memory.live()
+    ttnn.gather(x, 0, ttnn.zeros_like(places), out=out)  # whose padding is filled by way of bfloat16
+    assert device.machine.memory.live() == before
 
 
 def test_a_repeated_tensor_is_copied_onto_itself_where_a_program_sees_it_under_another_shape(device):
