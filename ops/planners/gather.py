@@ -12,7 +12,7 @@ from device.numbers.formats import UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.ordered import four_axes
+from ops.planners.ordered import four_axes, swapped
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
@@ -75,7 +75,7 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
     if rank == 1 and source.layout is Layout.TILE:
         raise DeviceError("Can't convert shape rank\ninput, index: reshape both tensors to rank 2")
     before = result
-    result = PlanTensor(result.name, result.spec.changed(shape=_turned(indices.shape, call.dim)))
+    result = PlanTensor(result.name, result.spec.changed(shape=swapped(indices.shape, call.dim)))
     if call.dim % rank != rank - 1:
         result = transposed_by(builder, result, (call.dim % rank, rank - 1), indices.memory_config, "output")
         builder.free_own(before, keep=[result])
@@ -92,7 +92,7 @@ def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, n
         turned = transposed_by(builder, tensor, (axis, rank - 1), tensor.spec.memory_config, name)
     shape = turned.spec.shape
     if rank > RANK and tensor.name == "input":
-        wanted = _turned(call.indices.shape, call.dim)
+        wanted = swapped(call.indices.shape, call.dim)
         for index, (most, side) in enumerate(zip(wanted[:-3], shape[:-3], strict=True)):
             if most > side:
                 named = rank - 1 if index == axis != rank - 1 else index
@@ -122,13 +122,6 @@ def _held(builder: PlanBuilder, target: PlanTensor, call: GatherArguments) -> Pl
         raise DeviceError("Tensor rank is greater than 4\nout: give one of the shape of the index")
     shape = four_axes(turned.spec.shape)
     return seen(turned, shape) if own <= RANK else PlanTensor(turned.name, turned.spec.changed(shape=shape))
-
-
-def _turned(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """The shape with an axis exchanged for the last."""
-    sides = list(shape)
-    sides[dim], sides[-1] = sides[-1], sides[dim]
-    return tuple(sides)
 
 
 def _box(builder: PlanBuilder, rows: PlanTensor, places: TensorSpec) -> PlanTensor:
@@ -237,7 +230,7 @@ def _is_cut_by_columns(tensor: TensorSpec, source: TensorSpec | None = None) -> 
 
 def require_rows(call: GatherArguments) -> None:
     """Raises ArgumentError for indices beside the rows of the tensor, for which the library reads padding."""
-    own, other = (_turned(tensor.shape, call.dim)[:-1] for tensor in (call.source, call.indices))
+    own, other = (swapped(tensor.shape, call.dim)[:-1] for tensor in (call.source, call.indices))
     if prod(other) and any(side > most for side, most in zip(other, own, strict=True)):
         raise ArgumentError(
             f"gather: the index of shape {list(call.indices.shape)} has more rows than the tensor of shape "

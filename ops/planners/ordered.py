@@ -8,6 +8,7 @@ from device.plan import TARGET
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.shape.permute import RANK, transposed_by
 from ops.planners.shape.slice import cut_by
+from ops.programs.data_movement.placement import viewed
 
 ROLES = "values", "indices"
 TARGETS = tuple(f"{TARGET}.{role}" for role in ROLES)  # names of the caller's tensors for both results
@@ -19,6 +20,13 @@ def four_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*[1] * (RANK - len(shape)), *([prod(shape[:more])] if more > 1 else shape[:more]), *shape[more:])
 
 
+def swapped(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """A shape with an axis exchanged for the last."""
+    sides = list(shape)
+    sides[axis], sides[-1] = sides[-1], sides[axis]
+    return tuple(sides)
+
+
 def put_back(
     builder: PlanBuilder,
     made: Sequence[PlanTensor],
@@ -27,6 +35,7 @@ def put_back(
     place: MemoryConfig,
     *,
     cut_place: MemoryConfig | None = None,
+    kept: Sequence[PlanTensor] = (),
 ) -> dict[str, PlanTensor]:
     """Values and indices that a program made along the last of four axes: cut to a shape, with an axis put back.
 
@@ -37,14 +46,15 @@ def put_back(
         axis: Where the axis stood, from the first.
         place: The memory in which it is put back.
         cut_place: The memory in which they are cut; None for the one in which they lie.
+        kept: Tensors of the plan that are not freed.
     """
     boxes, last = [], len(shape) - 1
     for role, result in zip(ROLES, made, strict=True):
         box = cut_by(builder, result, four_axes(shape), f"{role}.box", place=cut_place)
-        builder.free_own(result, keep=[box])
-        boxes.append(PlanTensor(box.name, box.spec.changed(shape=shape)))
+        builder.free_own(result, keep=[box, *kept])
+        boxes.append(PlanTensor(box.name, viewed(box.spec, shape, builder.device_spec)))
     results = dict(zip(ROLES, boxes, strict=True))
     for role, box in results.items() if axis != last else ():
         results[role] = transposed_by(builder, box, (axis, last), place, role)
-        builder.free_own(box, keep=[results[role]])
+        builder.free_own(box, keep=[results[role], *kept])
     return results

@@ -3,23 +3,25 @@
 Shards are gathered in DRAM, the axis is put last and back, and rows are padded to a power of two of columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, inf, prod
 from typing import Final
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.planners.ordered import ROLES, TARGETS, four_axes, put_back
+from ops.planners.ordered import ROLES, TARGETS, four_axes, put_back, swapped
 from ops.planners.shape.pad import fill_padding, padded_by
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
+from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
+from ops.programs.data_movement.placement import viewed
 from ops.programs.reduction.sort import Sort, places_format, program_of, sort_buffers
 
 FORMATS: Final = (BFLOAT16, FLOAT32, UINT16)
@@ -42,32 +44,48 @@ def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan
 
     The program writes into the caller's targets if there are any.
     """
-    rank, place = len(source.shape), call.place or source.memory_config
-    axis, targets = call.dim % rank, call.targets or (None, None)
-    if call.targets is not None:
-        _require_whole(source, call.targets, place, axis)
-    builder = PlanBuilder(spec, {"input": source, **dict(zip(TARGETS, targets, strict=True))})
+    axis, targets = call.dim % len(source.shape), call.targets or ()
+    into = bool(targets) and all(target.layout is source.layout for target in targets)
+    place = targets[0].memory_config if targets else call.place or source.memory_config
+    where = DRAM_MEMORY_CONFIG if place.is_sharded() else place
+    builder = PlanBuilder(spec, {"input": source, **dict(zip(TARGETS, targets or (None, None), strict=True))})
     tensor = builder.tensor("input")
     plain = placed(builder, tensor, DRAM_MEMORY_CONFIG, "plain") if source.memory_config.is_sharded() else tensor
-    turned = plain
-    if axis != rank - 1:
-        turned = transposed_by(builder, plain, (axis, rank - 1), plain.spec.memory_config, "turned")
-    read = _padded(builder, turned, call)
-    builder.free_own(turned, keep=[read, plain])
+    read = _prepared(builder, plain, call, axis, "input")
+    held = [_prepared(builder, builder.tensor(name), call, axis, name) for name in TARGETS] if into else []
     _check(read.spec)
-    held = [_held(builder, name, call) for name in TARGETS] if call.targets is not None else []
-    made = _sorted(builder, read, turned.spec.shape, call, DRAM_MEMORY_CONFIG if place.is_sharded() else place, held)
-    results = put_back(builder, made, turned.spec.shape, axis, source.memory_config)
-    if place.is_sharded():
-        moved = {
-            role: result if result.spec.memory_config.is_sharded() else placed(builder, result, place, f"{role}.moved")
-            for role, result in results.items()
-        }
-        builder.free_own(*results.values(), keep=[*moved.values()])
-        results = moved
+    shape = swapped(source.shape, axis)
+    made = _sorted(builder, read, shape, call, where, held)
+    cut_place = None if made[0].spec.shape == four_axes(shape) else where
+    results = put_back(builder, made, shape, axis, source.memory_config, cut_place=cut_place, kept=held)
+    results = _moved(builder, results, place, targets)
+    builder.free_own(*held, keep=[*results.values()])
     builder.free_own(read, keep=[plain])
     builder.free_own(plain)
     return builder.finish(results)
+
+
+def _moved(
+    builder: PlanBuilder, results: Mapping[str, PlanTensor], place: MemoryConfig, targets: tuple[TensorSpec, ...]
+) -> dict[str, PlanTensor]:
+    """The results in the layouts of targets, and dealt to shards if the values' place has some.
+
+    Without targets, shards stay where they are. The indices come to the place of their target last, if that is another
+    one than the values'.
+    """
+    moved, forms = dict(results), dict(zip(ROLES, targets, strict=True)) if targets else {}
+    for role, form in forms.items():
+        moved[role] = in_other_layout(builder, moved[role], form.layout, f"{role}.turned")
+    for role, result in moved.items() if place.is_sharded() else ():
+        if targets or not result.spec.memory_config.is_sharded():
+            moved[role] = placed(builder, result, place, f"{role}.moved")
+            builder.free_own(result, keep=[*results.values(), moved[role]])
+    if targets and (last := targets[1].memory_config) != place:
+        before, role = moved[ROLES[1]], ROLES[1]
+        moved[role] = placed(builder, before, last, f"{role}.placed")
+        builder.free_own(before, keep=[*results.values(), moved[role]])
+    builder.free_own(*results.values(), keep=[*moved.values()])
+    return moved
 
 
 def has_order(source: TensorSpec, call: SortArguments) -> bool:
@@ -89,6 +107,12 @@ def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec]) -
     """Raises DeviceError for targets of other forms than the results."""
     said, (values, indices) = "Preallocated sort", targets
     names = [f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, *targets)]
+    for role, target in zip(ROLES, targets, strict=True):
+        if target.shape != source.shape:
+            raise DeviceError(
+                f"{said} output tensors must match the input shape Shape({list(source.shape)}), got {role} shape "
+                f"Shape({list(target.shape)})\nout: give two tensors of the shape of the input"
+            )
     if values.data_format != source.data_format:
         raise DeviceError(
             f"{said} values tensor dtype must match the input dtype {names[0]}, got {names[1]}\nout: typecast it"
@@ -97,50 +121,43 @@ def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec]) -
         raise DeviceError(
             f"{said} indices tensor dtype must be UINT16 or UINT32, got {names[2]}\nout: give one of uint16 or uint32"
         )
-    for role, target in zip(ROLES, targets, strict=True):
-        if target.shape != source.shape:
-            raise DeviceError(
-                f"{said} output tensors must match the input shape Shape({list(source.shape)}), got {role} shape "
-                f"Shape({list(target.shape)})\nout: give two tensors of the shape of the input"
-            )
-
-
-def _require_whole(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], place: MemoryConfig, axis: int) -> None:
-    """Raises NotSimulatedError for targets of which the library makes others first."""
-    places = (place, *(tensor.memory_config for tensor in (source, *targets)))
-    sharded = any(where.is_sharded() for where in places)
-    if sharded or axis != len(source.shape) - 1 or any(target.layout is not source.layout for target in targets):
-        raise NotSimulatedError(
-            "sort: out in or beside shards, of another axis than the last, or in another layout than the tensor, is "
-            "not simulated; leave it out"
+    if indices.data_format == UINT16 and source.data_format in (FLOAT32, UINT16):
+        raise DeviceError(
+            f"{said} indices tensor dtype must be UINT32 when input dtype is FLOAT32 or UINT16, got {names[2]}\n"
+            "out: give one of uint32"
         )
 
 
-def _held(builder: PlanBuilder, name: str, call: SortArguments) -> PlanTensor:
-    """A target as the program writes into it, with its padding filled."""
-    target = builder.tensor(name)
-    held = _padded(builder, target, call)
-    if held.name != target.name:
-        raise NotSimulatedError("sort: out of rows that are padded to a power of two is not simulated; leave it out")
-    return held
+def _prepared(builder: PlanBuilder, tensor: PlanTensor, call: SortArguments, axis: int, name: str) -> PlanTensor:
+    """A tensor, or a target of its form, as the program reads or writes it: with the axis at the end, and padded."""
+    last, turned = len(tensor.spec.shape) - 1, tensor
+    if axis != last:
+        turned = transposed_by(builder, tensor, (axis, last), tensor.spec.memory_config, f"{name}.turned")
+    read = _padded(builder, turned, call, name)
+    builder.free_own(turned, keep=[read, tensor])
+    return read
 
 
-def _padded(builder: PlanBuilder, turned: PlanTensor, call: SortArguments) -> PlanTensor:
+def _padded(builder: PlanBuilder, turned: PlanTensor, call: SortArguments, name: str) -> PlanTensor:
     """The tensor with four axes: whole tiles, or a multiple of 32 rows in all, with a power of two of columns."""
     integers = turned.spec.data_format in LARGEST
     largest = LARGEST.get(turned.spec.data_format, inf)
     filler = (0.0 if integers else -inf) if call.descending else largest
-    four = seen(turned, four_axes(turned.spec.shape))
+    shape = four_axes(turned.spec.shape)
+    if len(turned.spec.shape) <= RANK:
+        four = seen(turned, shape)
+    else:
+        four = PlanTensor(turned.name, viewed(turned.spec, shape, builder.device_spec))
     if four.spec.layout is Layout.TILE:
-        full = fill_padding(builder, four, filler, "filled", seen=False)
+        full = fill_padding(builder, four, filler, f"{name}.filled", seen=False)
     else:
         *images, rows, _ = four.spec.shape
         more = round_up(rows, TILE // gcd(prod(images), TILE)) - rows
-        full = padded_by(builder, four, (*[(0, 0)] * (RANK - 2), (0, more), (0, 0)), filler, "rows")
+        full = padded_by(builder, four, (*[(0, 0)] * (RANK - 2), (0, more), (0, 0)), filler, f"{name}.rows")
     wide = full.spec.padded_shape[-1] if full.spec.layout is Layout.TILE else full.spec.shape[-1]
     columns = _columns(wide)
     more = columns - full.spec.shape[-1] if columns != wide else 0
-    read = padded_by(builder, full, (*[(0, 0)] * (RANK - 1), (0, more)), filler, "padded")
+    read = padded_by(builder, full, (*[(0, 0)] * (RANK - 1), (0, more)), filler, f"{name}.padded")
     builder.free_own(full, keep=[read, turned])
     return read
 
@@ -175,13 +192,16 @@ def _sorted(
     if held:
         results = [builder.written_into(*pair) for pair in zip(results, held, strict=True)]
     for box in () if is_tiles else ((*sides[:-1], shape[-1]), four_axes(shape)):
-        results = [_cut(builder, result, box) for result in results]
+        results = [_cut(builder, result, box, place, held) for result in results]
     return results
 
 
-def _cut(builder: PlanBuilder, result: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
-    box = cut_by(builder, result, shape, f"{result.name}.cut")
-    builder.free_own(result, keep=[box])
+def _cut(
+    builder: PlanBuilder, result: PlanTensor, shape: tuple[int, ...], place: MemoryConfig, kept: Sequence[PlanTensor]
+) -> PlanTensor:
+    where = None if result.spec.shape == shape else place
+    box = cut_by(builder, result, shape, f"{result.name}.cut", place=where)
+    builder.free_own(result, keep=[box, *kept])
     return box
 
 

@@ -8,6 +8,7 @@ from ops.planners.argmax import ArgMaxArguments, is_of_images, plan_argmax
 from ops.planners.ordered import TARGETS
 from ops.planners.sort import SortArguments, has_order, plan_sort
 from ops.planners.topk import TopKArguments, plan_topk, require_kept_numbers
+from ttsim.api.conversions import to_layout
 from ttsim.api.copies import clone, copy
 from ttsim.api.creation import zeros
 from ttsim.api.device_calls import (
@@ -158,8 +159,9 @@ def sort(
         dim: The axis, of at most 2,048 elements; negative numbers count from the last.
         descending: The largest elements come first.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
-        out: Two tensors that receive the results and are returned: of the last axis, if that has a power of two of
-            elements from 64 on, up to padding of tiles.
+        out: Two tensors that receive the results. They keep their buffers along a last axis of a power of two of
+            elements from 64 on, up to padding of tiles, in the layout of ``input_tensor``; else they get new ones, as
+            in ttnn, in the memory in which the call leaves its results.
 
     Returns:
         The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16. Of an axis that is not the
@@ -182,12 +184,15 @@ def sort(
     if has_order(input_tensor.spec, call):
         if targets is not None:
             copy_host_to_device_tensor(zeros(targets[1].shape, targets[1].dtype, targets[1].layout), targets[1])
-            return copy(input_tensor, targets[0]), targets[1]
+            return copy(to_layout(input_tensor, targets[0].layout), targets[0]), targets[1]
         return clone(input_tensor, memory_config=memory_config), _places_in_order(input_tensor, memory_config)
     plan = cached_plan(plan_sort, device, input_tensor.spec, call)
     with device.function("ttnn.sort"):
         results = run(plan, {"input": input_tensor, **named_targets(TARGETS, targets)}, device)
-    return results["values"], results["indices"]
+    pair = results["values"], results["indices"]
+    for target, result in zip(targets or (), pair, strict=False):
+        target.take_buffer(result)
+    return pair
 
 
 def _places_in_order(tensor: Tensor, place: MemoryConfig | None) -> Tensor:

@@ -265,8 +265,9 @@ class Tensor(Operators):
         return [Tensor._sharing(part, self.spec, self.created_by) for part in parts_of(self._storage)]
 
     def take_buffer(self, other: "Tensor") -> None:
-        """Gives up its buffer for that of a tensor of the same spec; tensors that shared the old one keep that."""
-        self._set(other.spec, other.created_by, storage=other._storage)
+        """Gives up its buffer and its spec for those of a tensor; tensors that shared the old buffer keep that."""
+        if self._storage is not other._storage:  # whose sharers a tensor joins once: they compare their elements
+            self._set(other.spec, other.created_by, storage=other._storage)
 
     def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":
         """The tensor of a mesh with these parts on the devices behind the first, on the host as all of them."""

@@ -151,6 +151,34 @@ def test_sorted_rows_and_their_places_are_written_into_a_pair(device):
     assert not short[2].to_numpy().any()
 
 
+@pytest.mark.parametrize(
+    ("source", "dim", "values", "indices", "wanted"),
+    [
+        ("50x70 tile", -1, "50x70 tile l1", "50x70 tile uint16 l1", ["Pad"] * 3 + ["Sort", "Slice", "Slice"]),
+        ("64x128 tile", 0, "64x128 tile", "64x128 tile uint16", ["Transpose"] * 3 + ["Sort"] + ["Transpose"] * 2),
+        ("40x64 rows l1", -1, "40x64 rows", "40x64 rows uint16 l1", ["Pad"] * 3 + ["Sort"] + ["Slice"] * 2 + ["Copy"]),
+        ("64x128 tile", -1, "64x128 rows l1", "64x128 tile uint16", ["Sort", "UntilizeCodegen", "Copy"]),
+        ("64x1 rows", -1, "64x1 tile", "64x1 tile uint16", ["TilizeWithValPadding", "Copy"]),
+        # the indices come to the shards of the values, and to the place of their target
+        ("64x128 tile", -1, "64x128 tile height/32x128/2", "64x128 tile uint16",
+         ["Sort", "InterleavedToSharded", "ShardedToInterleaved"]),
+    ],
+)  # fmt: skip
+def test_sorted_rows_that_are_no_place_for_the_program_come_in_new_buffers(
+    device, source, dim, values, indices, wanted
+):
+    x, *out = put_all(device, f"{source} + {values} + {indices}")
+    steps = operations(lambda: ttnn.sort(x, dim, out=out))
+    assert [step for step in steps if step != "FillPad"] == wanted
+    before, expected = device.machine.memory.live(), [tensor.to_numpy() for tensor in ttnn.sort(x, dim)]
+    results = ttnn.sort(x, dim, out=out)
+    assert [tensor.buffer_address() for tensor in results] == [tensor.buffer_address() for tensor in out]
+    assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], expected))
+    assert [tensor.layout for tensor in out] == [put(device, text).layout for text in (values, indices)]
+    del results
+    assert len(device.machine.memory.live()) == len(before)
+
+
 def three_heads(function, x, **options):
     return lambda into: getattr(ttnn.experimental, function)(x, output_tensors=into, **options)
 
@@ -255,8 +283,13 @@ def picks(x, *out):
         (sorts, "64x128 tile + 64x128 tile + 64x64 tile uint16",
          "Preallocated sort output tensors must match the input shape Shape([64, 128]), got indices shape "
          "Shape([64, 64])"),
-        (sorts, "64x100 tile + 64x100 rows + 64x100 tile uint16", "sort: out in or beside shards"),
-        (sorts, "64x70 tile + 64x70 tile + 64x70 tile uint16", "sort: out of rows that are padded"),
+        (sorts, "64x128 tile + 64x64 tile float32 + 64x64 tile int32",
+         "Preallocated sort output tensors must match the input shape Shape([64, 128]), got values shape "
+         "Shape([64, 64])"),
+        (sorts, "64x128 tile float32 + 64x128 tile float32 + 64x128 tile uint16",
+         "Preallocated sort indices tensor dtype must be UINT32 when input dtype is FLOAT32 or UINT16, got "
+         "DataType::UINT16"),
+        (sorts, "64x2 rows + 64x2 rows + 64x2 rows uint16", "Input shape inner dim 2 must be a power of two >= 64."),
         (picks, "64x128 tile + 64x64 tile + 64x32 tile uint16",
          "Preallocated values tensor has incorrect shape! Got : Shape([64, 64]), expected: Shape([64, 32])"),
         (picks, "64x128 tile + 64x32 rows + 64x32 tile uint16",
