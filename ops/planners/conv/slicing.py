@@ -369,11 +369,11 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
     """Whether the search for a number of slices estimates any: of images without outputs along the axis there is none.
 
-    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice; blocks of an image
-    that stays whole in L1 (L1_FULL) are looked at later.
+    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice, while it chooses a
+    scheme; blocks of a given scheme are looked at later.
     """
-    whole, config = SliceConfig(slice_type=_kinds(call)[0], num_slices=1), call.slice_config
-    if config is None or config.slice_type is not SliceType.L1_FULL:
+    whole = SliceConfig(slice_type=_kinds(call)[0], num_slices=1)
+    if call.conv_config.shard_layout is None:
         with suppress(NoWindowError):
             for part in output_slices(call, whole):
                 if not part.is_empty:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
@@ -217,6 +217,10 @@ def test_a_whole_image_may_have_blocks_higher_than_a_core_s_rows():
     changes = {"stride": (4, 4), "shard_layout": WIDTH, "act_block_h_override": 64, "weights_format": BFLOAT8_B}
     result = sized_call((249, 1), (152, 221), layout=Layout.TILE, slice_config=L1_FULL, **changes)
     check_transposed(result, "weight", SPEC)
+    chosen = replace(result, conv_config=replace(result.conv_config, shard_layout=None))
+    narrow = replace(chosen, input_height=1, stride=(1, 1))
+    with pytest.raises(DeviceError, match="^Conv2d output block size"):  # where the scheme is chosen
+        check_transposed(narrow, "weight", SPEC)
 
 
 def test_weights_for_shards_that_stay_and_results_of_small_blocks_are_prepared():

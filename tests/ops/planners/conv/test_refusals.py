@@ -144,6 +144,9 @@ REAL = [
     (call(input=BY_COLUMNS, slice_config=cut(2, ACROSS), weights_format=BFLOAT16),
      "Conv DRAM expects the input tensor to be in DRAM."),
     (sized_call((2, 2), (32, 512), (2, 2), slice_config=cut(0, ACROSS), act_block_h_override=160), LARGE_BLOCK),
+    # Blocks of a scheme that the call gives are looked at after the format.
+    (sized_call((2, 2), (32, 512), (2, 2), slice_config=cut(0), act_block_h_override=160, shard_layout=WIDTH),
+     "get_cb_info expects conv_config.weights_dtype to be"),
     # Of an image without columns no slice is estimated.
     (call(slice_config=cut(0, ACROSS), padding=(1, 1, 9, 8), output_padding=(0, 0)),
      "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing"),
