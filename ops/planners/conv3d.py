@@ -6,9 +6,9 @@ from math import prod
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, aligned_page_bytes, require_shard_spec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, FACE, TILE, BufferType, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, round_up
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, DataFormat, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -44,6 +44,8 @@ class Conv3dArguments:
     fp32_dest: bool = False
     masked: bool = False  # Whether rows or columns of the volumes count as zeros
     output_pad: tuple[int, int] = (0, 0)  # Rows and columns of the result on both sides that are not written
+    halo: TensorSpec | None = None  # Rows and columns around the volumes, one position in a page
+    offset: TensorSpec | None = None  # First row and column of the volumes, which masks count from
 
     @property
     def block(self) -> int:
@@ -80,16 +82,12 @@ def _tensor_refusals(call: Conv3dArguments) -> Iterator[str]:
     if volumes.layout is not Layout.ROW_MAJOR:
         yield "Activation tensor must be row-major.\ninput_tensor: use ttnn.to_layout"
     for name, tensor in (("Activation", volumes), ("Weight", weights)):
-        if tensor.memory_config.is_sharded():
-            yield f"{name} tensor must be interleaved.\nuse ttnn.sharded_to_interleaved"
         if tensor.data_format not in FORMATS:
             yield f"{name} tensor must be bfloat16 or float32. got {_named(tensor)}\ntypecast it"
     if volumes.data_format != weights.data_format:
         both = f"{_named(volumes)} vs {_named(weights)}"
         yield f"Input and weight tensors must have the same dtype. got {both}\ntypecast one of them"
     if bias is not None:
-        if bias.memory_config.is_sharded():
-            yield "Bias tensor must be interleaved.\nbias_tensor: use ttnn.sharded_to_interleaved"
         if bias.layout is not Layout.TILE:
             yield "Bias tensor must be tiled.\nbias_tensor: use ttnn.to_layout"
         if bias.data_format != volumes.data_format:
@@ -161,16 +159,59 @@ def _block_refusals(call: Conv3dArguments, grid: tuple[int, int], spec: DeviceSp
         yield "matmul_N_t must be divisible by out_subblock_w\nconfig: choose another C_out_block"
 
 
+def _surroundings_refusals(call: Conv3dArguments, spec: DeviceSpec) -> Iterator[str]:
+    """What the library says of a halo, and of the place of the volumes."""
+    halo, volumes, offset = call.halo, call.volumes, call.offset
+    if halo is not None:
+        if call.padding_mode != "zeros":
+            yield f'Halo mode requires padding_mode "zeros". got {call.padding_mode}\nhalo_buffer: leave it out'
+        if halo.data_format != volumes.data_format:
+            both = f"{_named(halo)} vs {_named(volumes)}"
+            yield f"Halo buffer dtype must match the input dtype. got {both}\nhalo_buffer: typecast it"
+        if halo.layout is not Layout.ROW_MAJOR:
+            yield "Halo buffer must be row-major.\nhalo_buffer: use ttnn.to_layout"
+        held = halo.buffer(spec)
+        page_bytes, read_bytes = (
+            aligned_page_bytes(buffer.page_bytes, buffer.buffer_type, spec) for buffer in (held, volumes.buffer(spec))
+        )
+        if page_bytes != read_bytes:
+            yield (
+                f"Halo buffer page size ({page_bytes} B) must match the input's ({read_bytes} B); the reader fetches "
+                "halo sticks with the input's row size\nhalo_buffer: give one position in each row"
+            )
+        images, (high, wide), (rows, columns) = prod(volumes.shape[:2]), volumes.shape[2:4], call.padding[1:]
+        needed = 2 * images * (rows * wide + columns * (high + 2 * rows))
+        pages = held.size_bytes // max(held.page_bytes, 1)
+        if pages < needed:
+            yield (
+                f"Halo buffer holds {pages} pages but the [Htop|Hbot|Wleft|Wright] sections need {needed} "
+                f"(N*T_in={images}, H_in={high}, W_in={wide}, pad_h={rows}, pad_w={columns})\n"
+                "halo_buffer: give the rows above, those below, and the columns left and right of all of them"
+            )
+    if offset is not None and offset.data_format != UINT32:
+        yield f"Pad offset tensor must be uint32. got {_named(offset)}\npad_offset_tensor: typecast it"
+
+
 def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call of the tensors "input", "weight" and "bias"; raises DeviceError where the library refuses it."""
+    """Plan a call of the tensors "input", "weight" and "bias", with "halo" and "offset".
+
+    Raises DeviceError where the library refuses it: the place of the result before the arguments.
+    """
     if len(call.volumes.shape) != 1 + 3 + 1:
         raise DeviceError(
             f"Activation tensor must have 5 dimensions. got {len(call.volumes.shape)}\ninput_tensor: reshape it"
         )
     grid = call.grid or (spec.grid.cols, spec.grid.rows)
-    for refusals in (_tensor_refusals(call), _size_refusals(call), _block_refusals(call, grid, spec)):
+    result = _result(call) if min(call.out_sides) > 0 else None
+    for refusals in (
+        _tensor_refusals(call),
+        _size_refusals(call),
+        _block_refusals(call, grid, spec),
+        _surroundings_refusals(call, spec),
+    ):
         for text in refusals:
             raise DeviceError(text)
+    assert result is not None  # other kernels are refused
     op = Conv3d(
         shape=call.volumes.shape,
         out_sides=call.out_sides,
@@ -193,20 +234,39 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
     in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
     op = _tilizing(_aligning(op, spec) if in_dram else op, spec)
     _check_room(op, spec)
+    place_bytes = spec.dram.alignment_bytes if call.offset is not None and call.masked else 0
+    buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram), place_bytes=place_bytes)
+
+    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        if call.masked or any(call.output_pad) or call.halo is not None:
+            builder.leave_out_values(
+                "conv3d: ttsim does not calculate numbers of masked volumes, of volumes with a halo_buffer, or of "
+                "framed results"
+            )
+        elif any(_splits_rows(tensor) for tensor in (call.volumes, result)):
+            builder.leave_out_values("conv3d: ttsim does not calculate numbers of shards that part the channels")
+        return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
+
+    named = {"input": call.volumes, "weight": call.weights, "bias": call.bias, "halo": call.halo, "offset": call.offset}
+    return plan_of(named, spec, write)
+
+
+def _result(call: Conv3dArguments) -> TensorSpec:
+    """The result; raises DeviceError for a place that it does not have."""
     deep, *sides = call.out_sides
     framed = (side + 2 * pad for side, pad in zip(sides, call.output_pad, strict=True))
     shape = (call.volumes.shape[0], deep, *framed, call.out_channels)
-    padded = (*shape[:-1], call.padded_channels)
     place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    padded = None if place.is_sharded() else (*shape[:-1], call.padded_channels)  # shards pad by their width
     result = TensorSpec(shape, call.data_format, Layout.ROW_MAJOR, place, padded)
-    buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram))
+    require_shard_spec(place, in_rows=True)
+    return result
 
-    def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
-        if call.masked or any(call.output_pad):
-            builder.leave_out_values("conv3d: ttsim does not calculate numbers of masked volumes or framed results")
-        return builder.run("Conv3dDeviceOperation", op, list(tensors), PlanTensor("output", result), buffers)
 
-    return plan_of({"input": call.volumes, "weight": call.weights, "bias": call.bias}, spec, write)
+def _splits_rows(tensor: TensorSpec) -> bool:
+    """Whether a row of numbers lies in several pages, as the program does not expect."""
+    shards = tensor.memory_config.shard_spec
+    return shards is not None and shards.shape[1] < tensor.shape[-1]
 
 
 def _position_bytes(op: Conv3d) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.plan import Plan
@@ -76,6 +76,7 @@ def plan_rotate(call: RotateArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensor "input"; raises DeviceError where the library refuses it."""
     images, place = call.images, call.place or call.images.memory_config
     result = TensorSpec(images.shape, images.data_format, Layout.ROW_MAJOR, place)
+    require_shard_spec(place, in_rows=True)
     for text in refusals(call):
         raise DeviceError(text)
     op = Rotate(

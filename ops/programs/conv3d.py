@@ -15,7 +15,7 @@ from device.host.threads import parts_of
 from device.matrix_unit.arithmetic import Arithmetic, arithmetic_of, cut
 from device.matrix_unit.exact import MatrixUnitMode
 from device.memory.memory_config import TILE
-from device.numbers.formats import FLOAT32, Array, DataFormat, Integers, div_up, round_up
+from device.numbers.formats import FLOAT32, UINT32, Array, DataFormat, Integers, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
@@ -189,8 +189,11 @@ def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, mode: M
     return packed.astype(np.float32)
 
 
-def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ...]:
-    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, a position, those of windows."""
+def conv3d_buffers(op: Conv3d, shard_positions: int, *, place_bytes: int = 0) -> tuple[CircularBuffer, ...]:
+    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, a position, those of windows.
+
+    ``place_bytes`` hold the first row and column of masked volumes that are part of larger ones.
+    """
     (high, deep, wide), form, cores = op.tiles, op.in_format, op.cores
     patches = prod(op.out_positions)
     rows = TILE if patches % TILE == 0 else min(patches, ROWS_AHEAD)
@@ -214,4 +217,5 @@ def conv3d_buffers(op: Conv3d, shard_positions: int) -> tuple[CircularBuffer, ..
         *((tile_buffer("bias", wide, form, cores),) if op.bias else ()),
         *((buffer("position", op.scratch_bytes, form, cores),) if op.scratch_bytes else ()),
         *positions,
+        *((buffer("place", place_bytes, UINT32, cores),) if place_bytes else ()),
     )

@@ -86,7 +86,7 @@ def conv3d(
     """A convolution of volumes with prepared weights.
 
     Args:
-        input_tensor: [N, D, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout, interleaved.
+        input_tensor: [N, D, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout.
         weight_tensor: [kernel * C, O] on the device: all taps of a block of C, then those of the next; or [O, C,
             kernel] on the host, which `prepare_conv3d_weights` brings to ``device``.
         device: The device; that of the tensor.
@@ -102,10 +102,11 @@ def conv3d(
         groups: Groups of channels, which zeros of the weights connect.
         memory_config: Memory of the output; None for DRAM.
         compute_kernel_config: None for HiFi2 and a 16-bit Dst.
-        halo_buffer: Not simulated.
+        halo_buffer: Positions above, below, left and right of the volumes in place of zeros, one in each row, in
+            ROW_MAJOR layout; planned, but without numbers.
         logical_h_mask: Rows of the volumes that count, 0 for all; planned, but without numbers.
         logical_w_mask: Columns that count, in the same way.
-        pad_offset_tensor: Not simulated.
+        pad_offset_tensor: First row and column of the volumes, of uint32, which masks count from.
         output_pad_h: Rows around the result on both sides that are not written; planned, but without numbers.
         output_pad_w: Columns, in the same way.
         weight_lo_tensor: Not simulated.
@@ -123,7 +124,6 @@ def conv3d(
         (Shape([1, 3, 4, 4, 32]), 16.0)
     """
     splits = config is not None and config.enable_fp32_operand_split
-    require_left_out("conv3d", halo_buffer=halo_buffer, pad_offset_tensor=pad_offset_tensor)
     require_left_out("conv3d", weight_lo_tensor=weight_lo_tensor, enable_fp32_operand_split=splits)
     if not isinstance(padding_mode, str):
         raise ArgumentTypeError(f"conv3d: padding_mode must be a text, not {shown(padding_mode)}")
@@ -134,12 +134,15 @@ def conv3d(
     blocks = _blocks(config, tuple(dilation))
     weight_tensor = _in_order(weight_tensor, device, groups, blocks.get("in_block", 0), config)
     tensors = {"input": input_tensor, "weight": weight_tensor}
-    tensors |= {} if bias_tensor is None else {"bias": bias_tensor}
+    more = {"bias": bias_tensor, "halo": halo_buffer, "offset": pad_offset_tensor}
+    tensors |= {name: tensor for name, tensor in more.items() if tensor is not None}
     here = _device_of(tensors)
     call = Conv3dArguments(
         volumes=input_tensor.spec,
         weights=weight_tensor.spec,
         bias=None if bias_tensor is None else bias_tensor.spec,
+        halo=None if halo_buffer is None else halo_buffer.spec,
+        offset=None if pad_offset_tensor is None else pad_offset_tensor.spec,
         out_channels=output_channels,
         kernel=tuple(kernel_size),
         stride=tuple(stride),

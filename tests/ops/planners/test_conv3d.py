@@ -1,12 +1,14 @@
 """The plan of conv3d: buffers as the real planner's, blocks that a call leaves open."""
 
+from dataclasses import replace
+
 import pytest
 
 from device.errors import DeviceError
-from device.memory.memory_config import L1_MEMORY_CONFIG
+from device.memory.memory_config import L1_MEMORY_CONFIG, MemoryConfig, TensorMemoryLayout
 from ops.op_models import load_spec
 from ops.planners.conv3d import Conv3dArguments, plan_conv3d, usual_block
-from tests.build import tensor_spec
+from tests.build import place, tensor_spec
 
 # Calls of the real library: device, kernel, stride, block of positions, channels, output channels, bias, bytes of the
 # circular buffers; the last buffer, if any, holds the positions under the windows of a block
@@ -79,3 +81,66 @@ def test_volumes_in_l1_are_not_read_in_turn():
 
 def test_the_fewest_channels_whose_patches_fill_tiles():
     assert (usual_block((3, 3, 3)), usual_block((1, 3, 2))) == (32, 16)
+
+
+def small(**changes):
+    call = Conv3dArguments(
+        volumes=tensor_spec("1x2x6x8x32"),
+        weights=tensor_spec("288x32 tile"),
+        bias=None,
+        out_channels=32,
+        kernel=(1, 3, 3),
+        padding=(0, 1, 1),
+    )
+    return plan_conv3d(replace(call, **changes), load_spec("wormhole_n150"))
+
+
+def sizes_of(plan):
+    return [buffer.size_bytes for buffer in plan.steps[0].circular_buffers]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"halo": "56x32"}, "Halo buffer holds 56 pages but the [Htop|Hbot|Wleft|Wright] sections need 64 (N*T_in=2"),
+        ({"halo": "64x64"}, "Halo buffer page size (128 B) must match the input's (64 B)"),
+        ({"halo": "64x32 tile"}, "Halo buffer must be row-major."),
+        ({"halo": "64x32 float32"}, "Halo buffer dtype must match the input dtype. got DataType::FLOAT32 vs"),
+        ({"halo": "64x32", "padding_mode": "replicate"}, 'Halo mode requires padding_mode "zeros". got replicate'),
+        ({"offset": "1x2"}, "Pad offset tensor must be uint32. got DataType::BFLOAT16"),
+    ],
+)
+def test_surroundings_that_are_refused(changes, error):
+    named = {name: tensor_spec(value) if name in ("halo", "offset") else value for name, value in changes.items()}
+    with pytest.raises(DeviceError) as raised:
+        small(**named)
+    assert str(raised.value).startswith(error)
+
+
+def test_the_place_of_the_result_comes_before_the_arguments():
+    with pytest.raises(DeviceError, match=r"^MemoryConfig must have Shard Spec specified"):
+        small(groups=5, place=MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED))
+
+
+def test_shards_of_a_result_have_no_columns_beyond_their_own():
+    weights = tensor_spec("288x40 tile")
+    padded = [
+        small(out_channels=40, weights=weights, out_block=64, place=where).tensors["output"].padded_shape[-1]
+        for where in (None, place("height/32x40/3"), place("width/96x8/5"))
+    ]
+    assert padded == [64, 40, 40]
+
+
+def test_masks_of_parts_of_volumes_hold_the_place_of_a_part():
+    plain, masked = (sizes_of(small(offset=tensor_spec("1x2 uint32"), masked=masked)) for masked in (False, True))
+    assert masked == [*plain, 32]
+
+
+def test_shards_are_read_and_their_numbers_left_out_where_they_part_channels():
+    rows, parts = (
+        small(volumes=tensor_spec("1x2x6x8x32 height/24x32/4")),
+        small(volumes=tensor_spec("1x2x6x8x32 width/96x8/4")),
+    )
+    assert sizes_of(rows) == sizes_of(parts)
+    assert rows.without_values is None
+    assert parts.without_values is not None

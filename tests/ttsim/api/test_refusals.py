@@ -263,6 +263,8 @@ REFUSED = [
     # rotate
     ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0), "Device: Input tensor must be in ROW_MAJOR layout"),
     ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, expand=True), "Device: expand=True is not supported."),
+    ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0, memory_config=ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG),
+     "Device: MemoryConfig must have Shard Spec specified for sharded memory layout"),
     ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, interpolation_mode="cubic"),
      "Device: Only 'nearest' and 'bilinear' interpolation_mode are supported, got 'cubic'"),
     ("1x8x8x64 block/8x32/2x8", lambda x: ttnn.rotate(x, 30.0),

@@ -219,7 +219,7 @@ def test_a_whole_image_may_have_blocks_higher_than_a_core_s_rows():
     check_transposed(result, "weight", SPEC)
     chosen = replace(result, conv_config=replace(result.conv_config, shard_layout=None))
     narrow = replace(chosen, input_height=1, stride=(1, 1))
-    with pytest.raises(DeviceError, match="^Conv2d output block size"):  # where the scheme is chosen
+    with pytest.raises(DeviceError, match=r"^Conv2d output block size"):  # where the scheme is chosen
         check_transposed(narrow, "weight", SPEC)
 
 
