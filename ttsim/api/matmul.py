@@ -1,6 +1,7 @@
 """ttnn.matmul and ttnn.linear."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
-from ops.planners.matmul.plan import added_later, plan_matmul
+from ops.planners.matmul.plan import added_later, plan_matmul, require_output
 from ops.planners.matmul.validation import misplaced, require_float_output, shape_of_nothing, validate
 from ops.programs.eltwise.refusals import BY_NAME
 from ttsim.api.conversions import typecast
@@ -119,10 +120,10 @@ class Matmul(Call, name="matmul"):
             core_grid=None if self.core_grid is None else GridSpec(cols=self.core_grid.x, rows=self.core_grid.y),
             **chosen,
         )
-        validate(arguments)
+        room = device.machine.l1_room_bytes
+        validate(arguments, partial(require_output, arguments, device.spec, free_l1_bytes=room))
         if device.strict:
             require_float_output(arguments)
-        room = device.machine.l1_room_bytes
         plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)
         with device.function(f"ttnn.{self._name}"):
             product = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)["output"]

@@ -289,32 +289,43 @@ def require_program(call: MatmulArguments) -> None:
             f"{list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
     (rows, depth), columns = (
-        _whole_tiles(call.first, call.transpose_a),
-        _whole_tiles(call.second, call.transpose_b)[1],
+        whole_tiles(call.first, call.transpose_a),
+        whole_tiles(call.second, call.transpose_b)[1],
     )
     places = (place, call.second.memory_config, call.memory_config)
     in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
     if shards is not None:
         high, wide = (side // TILE for side in call.first_sides)
         require_shards(call, shards, prod(call.first.shape[:-2]) * high, wide)
-        rows, in_dram = shards.shape[0] // TILE, True
+        rows = shards.shape[0] // TILE
     if Layout.ROW_MAJOR not in (call.first.layout, call.second.layout):
         return
-    if call.core_grid is not None:
-        if shards is None and _ragged(call):
+    if by_grid:
+        if _ragged(call):
             raise ArgumentError(
                 "The last two dimensions of the first tensor and the last dimension of the second tensor must be a "
                 "multiple of tile size\ninput_tensor_a, input_tensor_b: use to_layout(TILE_LAYOUT)"
             )
         return
-    sides = {"per_core_N": columns, "per_core_M": rows} | ({"in0_block_w": depth} if in_dram else {})
-    missing = next((name for name, side in sides.items() if not side), None)
+    short, long = sorted(
+        spec.padded_shape[-2 if down else -1]
+        for spec, down in ((call.first, not call.transpose_a), (call.second, call.transpose_b))
+    )
+    narrow = long > NARROW_RATIO * short
     blocks = (rows or columns) and (depth % 2 == 0 or max(rows, columns) > SQUARE_BLOCKS[0])
-    if missing is not None and (in_dram or blocks):  # else the program is one of single tiles
-        raise ArgumentError(f"{missing} must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
+    sides = {"per_core_N": columns, "per_core_M": rows}
+    if shards is not None:
+        sides = {"in0_block_w": depth} | sides
+    elif not in_dram:
+        sides = sides if narrow and blocks else {}  # else a program of single tiles, or of square blocks
+    elif not narrow and 1 not in (rows, columns):
+        sides |= {"in0_block_w": depth}
+    for name, side in sides.items():
+        if not side:
+            raise ArgumentError(f"{name} must be greater than 0!\ninput_tensor_a: use to_layout(TILE_LAYOUT)")
 
 
-def _whole_tiles(spec: TensorSpec, turned: bool) -> tuple[int, int]:
+def whole_tiles(spec: TensorSpec, turned: bool) -> tuple[int, int]:
     """Whole tiles down and across an operand, with its padding."""
     down, across = (side // TILE for side in spec.padded_shape[-2:])
     return (across, down) if turned else (down, across)

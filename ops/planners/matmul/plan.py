@@ -28,7 +28,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
-from ops.planners.matmul.choice import choose_config, of_banks
+from ops.planners.matmul.choice import choose_config, of_banks, whole_tiles
 from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
 from ops.programs.buffer_shapes import beyond_shards
 from ops.programs.eltwise.op import activated, with_row
@@ -182,39 +182,9 @@ def _program(
     call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int
 ) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
     """The problem, the config and the output of a matmul, without a bias that another operation adds."""
-    m_tiles, k_tiles, n_tiles = call.tiles
-    problem = MatmulProblem(
-        m_tiles=m_tiles,
-        k_tiles=k_tiles,
-        n_tiles=n_tiles,
-        in_format=call.first.data_format,
-        weight_format=call.second.data_format,
-        out_format=call.output_format,
-        bias=call.bias is not None,
-        fp32_dest=call.fp32_dest,
-        packer_l1_acc=call.packer_l1_acc,
-        bias_format=None if call.bias is None else call.bias.data_format,
-        batches=max(call.batches),
-        first_batched=call.batches[0] > 1,
-        second_batched=call.batches[1] > 1,
-        transpose_first=call.transpose_a,
-        transpose_second=call.transpose_b,
-        useful=call.multiply_adds,
-    )
     grid = device_spec.grid
-    release = release_of(device_spec.release)
-    config = choose_config(call, problem, grid, free_l1_bytes, release)
-    if problem.bias and _adds_bias_later(call, problem, config):
-        problem = replace(problem, bias=False)
-        config = choose_config(call, problem, grid, free_l1_bytes, release)
-    check_arguments(call, problem, config)
-    require_sides(config, "per_core_m", "per_core_n")
-    # The library makes the output's shards first, and looks at the bias before the program
-    line = _line(call, config)
-    if line is None:
-        output_spec = _output_spec(call, problem, config, device_spec, of_line=False)
-    else:
-        output_spec = _output_spec(_laid_out(call, line.cols == 1), problem, config, device_spec, of_line=True)
+    problem, config, output_spec = _made(call, call.tiles, device_spec, free_l1_bytes)
+    if (line := _line(call, config)) is not None:
         call = _laid_out(call, config.program is MatmulProgram.MCAST_IN1)
     if problem.bias:
         require_bias(call)
@@ -244,6 +214,55 @@ def _program(
     if config.fuse_batch and problem.first_batched:
         problem = replace(problem, m_tiles=problem.m_tiles * problem.batches, batches=1, first_batched=False)
     return problem, config, output_spec
+
+
+def _made(
+    call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int
+) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
+    """The problem of so many tiles of M, K and N, its config and the output, which the library makes before checks."""
+    m_tiles, k_tiles, n_tiles = tiles
+    problem = MatmulProblem(
+        m_tiles=m_tiles,
+        k_tiles=k_tiles,
+        n_tiles=n_tiles,
+        in_format=call.first.data_format,
+        weight_format=call.second.data_format,
+        out_format=call.output_format,
+        bias=call.bias is not None,
+        fp32_dest=call.fp32_dest,
+        packer_l1_acc=call.packer_l1_acc,
+        bias_format=None if call.bias is None else call.bias.data_format,
+        batches=max(call.batches),
+        first_batched=call.batches[0] > 1,
+        second_batched=call.batches[1] > 1,
+        transpose_first=call.transpose_a,
+        transpose_second=call.transpose_b,
+        useful=call.multiply_adds,
+    )
+    grid, release = device_spec.grid, release_of(device_spec.release)
+    config = choose_config(call, problem, grid, free_l1_bytes, release)
+    if problem.bias and _adds_bias_later(call, problem, config):
+        problem = replace(problem, bias=False)
+        config = choose_config(call, problem, grid, free_l1_bytes, release)
+    check_arguments(call, problem, config)
+    require_sides(config, "per_core_m", "per_core_n")
+    line = _line(call, config)
+    if line is not None:
+        call = _laid_out(call, line.cols == 1)
+    return problem, config, _output_spec(call, problem, config, device_spec, of_line=line is not None)
+
+
+def require_output(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> None:
+    """Refuses shards of operands in rows and of their output, as the library does before it looks at layouts.
+
+    It counts whole tiles alone. Raises nothing where there are none along an axis, for which it makes no blocks.
+    """
+    call = with_defaults(arguments, device_spec)
+    shards = call.first.memory_config.shard_spec
+    tiles = (*whole_tiles(call.first, call.transpose_a), whole_tiles(call.second, call.transpose_b)[1])
+    in_shards = () if shards is None else tuple(side // TILE for side in shards.shape)
+    if (in_shards or call.memory_config.is_sharded()) and min(*tiles, *in_shards):
+        _made(call, tiles, device_spec, free_l1_bytes)
 
 
 def _line(call: MatmulArguments, config: MatmulConfig) -> GridSpec | None:

@@ -1,6 +1,6 @@
 """What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -68,12 +68,14 @@ FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
 INTEGER_OUTPUT = "the packer's bits of a sum are no integers; convert the output instead"
 
 
-def validate(call: MatmulArguments) -> None:
-    """Refuses a call."""
+def validate(call: MatmulArguments, require_output: Callable[[], None]) -> None:
+    """Refuses a call; ``require_output`` refuses its output, which the library makes before it looks at layouts."""
     for check in (_choices, _operands, _shapes, _target):
         for text in check(call):
             if check in (_operands, _shapes):
                 require_program(call)
+            if check is _operands and Layout.ROW_MAJOR in (call.first.layout, call.second.layout):
+                require_output()
             raise ArgumentError(text)
 
 

@@ -456,10 +456,20 @@ def test_a_bias_is_looked_at_before_the_program_and_after_the_output():
     [
         ((64, 64, 7), "second", "DRAM L1", {}, "per_core_N must be greater than 0!"),
         ((7, 64, 64), "first", "L1 DRAM", {}, "per_core_M must be greater than 0!"),
+        ((16, 64, 64), "first", "L1 DRAM", {}, "Inputs to matmul must be tilized"),  # no side 8 times the other
         ((7, 64, 7), "both", "DRAM DRAM", {}, "per_core_N must be greater than 0!"),
         ((7, 64, 7), "both", "L1 DRAM", {}, "Inputs to matmul must be tilized"),
         ((64, 7, 64), "both", "DRAM DRAM", {}, "in0_block_w must be greater than 0!"),
         ((64, 7, 64), "both", "DRAM L1", {}, "Inputs to matmul must be tilized"),
+        ((64, 7, 32), "first", "DRAM DRAM", {}, "Inputs to matmul must be tilized"),  # a column of tiles
+        # Shards of the output hold the tiles that rows fill.
+        (
+            (1, 128, 100),
+            "second",
+            "DRAM DRAM",
+            {"memory_config": ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG},
+            "Shard width 96 must match physical width 128 for height sharded",
+        ),
         (
             (64, 64, 40),
             "second",
@@ -492,5 +502,5 @@ def test_rows_of_less_than_a_tile_have_no_blocks(sides, in_rows, places, named, 
                 ("first", "second"), ((rows, depth), (depth, columns)), places.split(), strict=True
             )
         )
-        with pytest.raises(ArgumentError, match=f"^{re.escape(line)}"):
+        with pytest.raises((ArgumentError, DeviceError), match=f"^{re.escape(line)}"):
             ttsim.matmul(first, second, **named)

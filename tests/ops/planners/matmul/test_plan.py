@@ -106,7 +106,7 @@ SHARDED = high((64, 96), 1)
 )
 def test_what_the_real_library_refuses(changes, line):
     with pytest.raises(ArgumentError) as refused:
-        validate(call(**changes))
+        validate(call(**changes), lambda: None)
     assert str(refused.value).splitlines()[0] == line
 
 
@@ -146,7 +146,7 @@ UNLIKE = (
 def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, line):
     """The operands are wrong, too: rows, or sides that do not go together."""
     with pytest.raises(ArgumentError) as refused:
-        validate(call(**changes))
+        validate(call(**changes), lambda: None)
     assert str(refused.value).splitlines()[0] == line
 
 
@@ -166,7 +166,7 @@ def test_a_bias_in_shards_in_l1_is_read_as_it_lies_where_columns_are_split(rows,
 )
 def test_what_is_not_simulated(changes, text):
     with pytest.raises(ArgumentError, match=text):
-        validate(call(**changes))
+        validate(call(**changes), lambda: None)
 
 
 @pytest.mark.parametrize(
