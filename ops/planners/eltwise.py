@@ -357,13 +357,14 @@ def plan_unary(
     refused = next(parameter_refusals(name, parameters), None)
     if refused is None:
         require_cores(cores, spec, name, unit="eltwise_unary")
+    unknown = without_numbers(function, source.layout)
     if refused is None and lies_in_place(source, written.spec, spec):
-        refused = shards_outside(cores, source, name)
+        refused, unknown = shards_outside(cores, source, name), unknown or shards_beside(cores, source, name)
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
 
     def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:
-        if reason := without_numbers(function, source.layout):
-            builder.leave_out_values(reason)
+        if unknown is not None:
+            builder.leave_out_values(unknown)
         return builder.run(
             "UnaryDeviceOperation",
             op,

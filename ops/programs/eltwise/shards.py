@@ -6,7 +6,7 @@ from typing import NamedTuple
 from device.cores import CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
@@ -194,14 +194,20 @@ def shards_beside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> 
 
 
 def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:
-    """Why a function of shards in place is refused: a shard on a core that the call may not use; None for none."""
-    allowed = None if cores is None else set(cores.cores())
-    outside = [] if allowed is None else [core for core in tensor.shards.grid.cores() if core not in allowed]
-    if not outside:
+    """Why a function of shards in place is refused on the cores that a call may use; None where it is not.
+
+    The program sets arguments of the first cores of the shards, as many as the call allows, which must be among these.
+    """
+    if cores is None:
+        return None
+    shards = tensor.shards
+    holders = shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)[: cores.num_cores()]
+    outside = next((core for core in holders if not cores.contains(core)), None)
+    if outside is None:
         return None
     return (
-        f"Kernel 'reader' is setting runtime_arg_values for node {outside[0].x}-{outside[0].y}, but the kernel does "
-        f"not run on that node.\n{name}: leave sub_core_grids out"
+        f"Kernel 'reader' is setting runtime_arg_values for node {outside.x}-{outside.y}, but the kernel does not run "
+        f"on that node.\n{name}: leave sub_core_grids out"
     )
 
 

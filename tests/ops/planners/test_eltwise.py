@@ -2,10 +2,17 @@
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import (
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary, require_formats
 from ops.programs.eltwise.functions import RELU
@@ -111,3 +118,22 @@ def test_formats_are_refused_before_cores_outside_the_device():
     outside = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(20, 0))])
     with pytest.raises(DeviceError, match="UnaryOpType::EXP does not support integer input dtype"):
         plan_unary(TensorSpec((32, 32), INT32, Layout.TILE), ("exp", ()), N150, cores=outside)
+
+
+@pytest.mark.parametrize(
+    ("orientation", "allowed", "outside"),
+    [
+        (ShardOrientation.ROW_MAJOR, (1, 1), None),  # the first core of the shards alone works
+        (ShardOrientation.ROW_MAJOR, (5, 1), "0-1"),
+        (ShardOrientation.COL_MAJOR, (5, 1), "0-1"),
+        (ShardOrientation.COL_MAJOR, (1, 4), None),
+    ],
+)
+def test_the_first_cores_of_shards_work_as_many_as_a_call_allows(orientation, allowed, outside):
+    shards = ShardSpec(core_rectangle(4, 4), (64, 64), orientation)
+    config = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1, shards)
+    tensor = TensorSpec((256, 256), BFLOAT16, Layout.TILE, config)
+    plan = plan_unary(tensor, ("trunc", ()), N150, cores=core_rectangle(*allowed))
+    refused = plan.steps[-1].refused
+    assert refused is None if outside is None else f"for node {outside}, but" in refused
+    assert plan.without_values.startswith("trunc: shards on cores beside sub_core_grids")
