@@ -17,6 +17,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import RANK, permuted_by, seen
+from ops.planners.shape.reshape import reshaped_by
 from ops.programs.buffer_shapes import require_among
 from ops.programs.data_movement.conversions import cloned, typecast_by
 from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers, accumulating_cores
@@ -76,7 +77,8 @@ def _accumulated(builder: PlanBuilder, source: PlanTensor, call: AccumulateArgum
     """The scan along an axis: within tiles, along leading axes, or along the axis put in front."""
     spec, rank = source.spec, len(source.spec.shape)
     where = spec.memory_config if call.place is None else call.place
-    within = axis >= rank - 2 and spec.data_format == BFLOAT16 and not call.multiplies and not call.backwards
+    in_tiles = spec.layout is Layout.TILE and spec.data_format == BFLOAT16
+    within = axis >= rank - 2 and in_tiles and not call.multiplies and not call.backwards
     if within or axis < rank - 3:
         result = _run(builder, source, call, axis, where, "output")
         builder.free_own(source)
@@ -84,7 +86,8 @@ def _accumulated(builder: PlanBuilder, source: PlanTensor, call: AccumulateArgum
     more = max(0, RANK - rank)
     order = list(range(rank + more))
     order[0], order[axis + more] = order[axis + more], order[0]
-    turned = permuted_by(builder, seen(source, (*[1] * more, *spec.shape)), tuple(order), None, "turned")
+    four = reshaped_by(builder, source, (*[1] * more, *spec.shape), None, None, "four")
+    turned = permuted_by(builder, four, tuple(order), four.spec.memory_config, "turned")
     builder.free_own(source, keep=[turned])
     totals = _run(builder, turned, call, 0, where, "totals")
     builder.free_own(turned)

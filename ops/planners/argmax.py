@@ -75,7 +75,6 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
         place = DRAM_MEMORY_CONFIG if target.is_sharded() else target  # a sharded one is refused below
     require_shard_spec(place, in_rows=True)
     made = TensorSpec(shape or (1,), UINT32, Layout.ROW_MAJOR, place)  # which the library looks at first
-    rows = made.changed(shape=shape, padded_shape=None if shape else (1,))
     outputs = shape[-1] if shape and axis is not None else 1
     for text in (
         *_refusals(source, call),
@@ -84,6 +83,7 @@ def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> 
         *_share_refusals(call, outputs, spec, by_rows=by_rows),
     ):
         raise DeviceError(text)
+    rows = made.changed(shape=shape, padded_shape=None if shape else (1,))
 
     def write(builder: PlanBuilder, tensor: PlanTensor, *target: PlanTensor) -> PlanTensor:
         if by_rows:

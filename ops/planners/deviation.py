@@ -14,10 +14,9 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.reduction import require_no_dram_blocks, sharded_place
+from ops.planners.reduction import require_no_dram_blocks, sharded_place, tiles_of_rows
 from ops.planners.shape.permute import permuted_by, transposed_by
 from ops.planners.shape.reshape import reshaped_by
-from ops.programs.data_movement.conversions import tilized_by
 from ops.programs.reduction.welford import Welford, welford_buffers
 
 FORMATS: Final = (FLOAT32, BFLOAT16, BFLOAT8_B)
@@ -65,7 +64,11 @@ class _Deviation:
         else:
             order = (*(axis for axis in range(rank) if axis not in gone), *axes)
             turned = source if len(axes) == 1 else permuted_by(builder, source, order, self.place, "turned")
-        read = self._tiles(turned)
+        if rank == 1 and turned.spec.layout is Layout.ROW_MAJOR:
+            turned = reshaped_by(builder, turned, (1, *turned.spec.shape), None, None, "row")
+        read = turned
+        if turned.spec.layout is Layout.ROW_MAJOR:
+            read = tiles_of_rows(builder, turned, "tiles", self.place)
         builder.free_own(turned, keep=[read, source])
         last = (-2,) if alone or (len(axes) == 1 and axes[0] == rank - 2) else tuple(range(-len(axes), 0))
         result = reduced = self._run(read, last)
@@ -77,13 +80,6 @@ class _Deviation:
             builder.free_own(reduced, keep=[shaped])
         builder.free_own(read, keep=[shaped, source])
         return shaped
-
-    def _tiles(self, tensor: PlanTensor) -> PlanTensor:
-        spec = tensor.spec
-        if spec.layout is Layout.TILE:
-            return tensor
-        padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
-        return tilized_by(self.builder, tensor, "tiles", place=self.place, padded_shape=padded, whole=False)
 
     def _run(self, read: PlanTensor, axes: tuple[int, ...]) -> PlanTensor:
         call, spec, builder = self.call, read.spec, self.builder

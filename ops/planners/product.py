@@ -79,6 +79,7 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
     """The product of all elements; of block floats in float32."""
     source = whole.spec
     if source.layout is Layout.ROW_MAJOR and len(source.shape) == 1:
+        source.changed(layout=Layout.TILE, padded_shape=None)  # shards of tiles are looked at first
         sides = [round_up(source.shape[0], TILE)]
         raise DeviceError(
             f"To be tilizable output tensor shape Shape({sides}) must be divisible by tile size (32, 32)\n"

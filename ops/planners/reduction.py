@@ -322,16 +322,7 @@ class _Reducer:
         return interleaved and sums and len(axes) == 1 and stays
 
     def _tiles(self, source: PlanTensor, place: MemoryConfig) -> PlanTensor:
-        spec = source.spec
-        padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
-        return tilized_by(
-            self.builder,
-            source,
-            self.name("tiles"),
-            place=place,
-            padded_shape=padded,
-            whole=False,
-        )
+        return tiles_of_rows(self.builder, source, self.name("tiles"), place)
 
     def _split(self, source: PlanTensor, scalar: float, data_format: DataFormat) -> PlanTensor | None:
         """Partial results of a long axis on more cores, and their reduction; None where one program does it."""
@@ -430,6 +421,16 @@ class _Reducer:
         gone = {axis % rank: slices if axis == -2 else 1 for axis in axes if -axis <= rank}
         shape = tuple(gone.get(axis, side) for axis, side in enumerate(spec.shape))
         return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, self.place))
+
+
+def tiles_of_rows(builder: PlanBuilder, source: PlanTensor, name: str, place: MemoryConfig) -> PlanTensor:
+    """Tiles of a tensor in rows, which the programs read; a vector is seen as a single row."""
+    spec = source.spec
+    if len(spec.shape) == 1:
+        spec = spec.changed(shape=(1, *spec.shape), padded_shape=None)
+    padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
+    rows = PlanTensor(source.name, spec)
+    return tilized_by(builder, rows, name, place=place, padded_shape=padded, whole=False)
 
 
 def require_no_dram_blocks(program: str, function: str, source: MemoryConfig, place: MemoryConfig) -> None:

@@ -232,7 +232,7 @@ class Binary(OnSomeCores):
             return self.right_format in (None, self.left_format) and not self.left_format.is_block
         if PAIRS[self.operation].vector_unit and not self.fast:
             return True
-        return self.operation != LDEXP and self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
+        return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
 
     @property
     def functions_before(self) -> tuple[str, str]:

@@ -123,3 +123,22 @@ def integral(shape=(1, 50, 40, 256), data_format=BFLOAT16, layout=Layout.TILE):
 def test_refused_integral_images(fields, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         plan_integral_image(integral(**fields), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("shape", "shards", "message"),
+    [
+        ((64,), "width/1x32/2", "Shard height 1 must match physical height 64 for width sharded"),
+        ((7, 64), "width/7x32/2", "ttnn accumulation operations (cumprod, cumsum) do not support sharded input"),
+    ],
+)
+def test_sharded_rows_are_refused_after_a_turn(shape, shards, message):
+    source = TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR, place(f"l1 {shards}"))
+    plan = plan_accumulation(source, AccumulateArguments(name="cumsum", axis=0, multiplies=False), SPEC)
+    assert plan.steps[-1].text.startswith(message)
+
+
+def test_ragged_shards_of_a_vector_are_not_turned():
+    source = TensorSpec((100,), BFLOAT16, Layout.ROW_MAJOR, place("l1 width/1x32/4"))
+    with pytest.raises(DeviceError, match="Changing the last dimension of a sharded tensor is not supported"):
+        plan_accumulation(source, AccumulateArguments(name="cumsum", axis=0, multiplies=False), SPEC)

@@ -176,3 +176,9 @@ def test_a_sharded_target_is_refused_whatever_the_shape():
     call = ArgMaxArguments(dim=2, keeps=True, target=TensorSpec((4, 96), UINT32, ROWS, place))
     with pytest.raises(DeviceError, match=r"^Only INTERLEAVED memory layout is supported for outputs, got"):
         plan_argmax(TensorSpec((4, 24, 96), BFLOAT16, TILES), call, SPEC)
+
+
+def test_shards_are_refused_before_a_single_place_is_put_into_them():
+    source = TensorSpec((64,), BFLOAT16, ROWS, place("l1 height/1x64/1"))
+    with pytest.raises(DeviceError, match="Only INTERLEAVED memory layout is supported for inputs"):
+        plan_argmax(source, ArgMaxArguments(dim=None, keeps=False), SPEC)

@@ -83,3 +83,9 @@ def test_axes_that_are_put_last(call, names, shape):
 def test_refusals(data_format, more, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         planned((64, 96), (1,), data_format, **more)
+
+
+def test_ragged_shards_of_a_vector_are_no_row():
+    source = TensorSpec((100,), BFLOAT16, ROWS, place("l1 width/1x32/4"))
+    with pytest.raises(DeviceError, match="Changing the last dimension of a sharded tensor is not supported"):
+        plan_deviation(source, DeviationArguments(name="std", axes=(0,), keeps=False), SPEC)

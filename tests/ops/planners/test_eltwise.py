@@ -137,3 +137,12 @@ def test_the_first_cores_of_shards_work_as_many_as_a_call_allows(orientation, al
     refused = plan.steps[-1].refused
     assert refused is None if outside is None else f"for node {outside}, but" in refused
     assert plan.without_values.startswith("trunc: shards on cores beside sub_core_grids")
+
+
+@pytest.mark.parametrize(("data_format", "tiles"), [(BFLOAT16, 8), (FLOAT32, 2)])
+def test_the_vector_unit_computes_ldexp_of_float32(data_format, tiles):
+    given = tensor_spec("64x64 tile l1 height/32x64/2").changed(data_format=data_format)
+    op = Binary(operation="ldexp", left_format=data_format, right_format=data_format, data_format=data_format)
+    (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given), N150).steps
+    (power,) = [buffer for buffer in step.circular_buffers if buffer.name == "right_activated"]
+    assert power.size_bytes == tiles * data_format.tile_bytes

@@ -112,3 +112,9 @@ def test_the_host_reads_the_room_and_writes_the_product_back():
 def test_shards_that_do_not_hold_the_room_are_refused():
     with pytest.raises(DeviceError, match=r"^Shard width 96 must match physical width 1024 for height sharded"):
         plan_product(tensor_spec("64x96 tile"), ProductArguments(dim=None, place=place("height/32x96/2")), SPEC)
+
+
+def test_tiles_of_the_shards_of_a_vector_are_looked_at_first():
+    source = TensorSpec((64,), BFLOAT16, ROWS, place("l1 width/1x32/2"))
+    with pytest.raises(DeviceError, match=re.escape("Physical shard shape (1, 32) must be tile {32, 32} sized!")):
+        plan_product(source, ProductArguments(dim=None, keeps=False), SPEC)

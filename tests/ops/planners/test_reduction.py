@@ -229,3 +229,10 @@ def test_a_result_in_another_memory_and_layout():
 def test_refusals(call, error, first):
     with pytest.raises(error, match=re.escape(first)):
         planned(IMAGES, **call)
+
+
+def test_a_vector_in_width_shards_is_reduced_as_a_row():
+    plan = planned((64,), layout=Layout.ROW_MAJOR, memory=place("l1 width/1x32/2"))
+    assert [name for name, *_ in operations(plan)] == ["TilizeWithValPadding", "Reduce"]
+    (tiles,) = [spec for name, spec in plan.tensors.items() if name.startswith("tiles")]
+    assert (tiles.shape, list(tiles.shards.shape)) == ((1, 64), [32, 32])
