@@ -48,7 +48,8 @@ def refusals_of_other_shards(other: TensorSpec, kv_heads: int, size: int) -> Ite
     """What is wrong with the shards of keys and values apart from queries."""
     (high, wide), used = other.shards.shape, other.shards.num_cores()
     if high != other.matrix[0]:
-        yield f"KV tensor shard spec shape[0] ({high}) must equal physical volume / padded shape[-1] ({other.matrix[0]})"
+        rows = other.matrix[0]
+        yield f"KV tensor shard spec shape[0] ({high}) must equal physical volume / padded shape[-1] ({rows})"
     if wide != 2 * size:
         yield f"KV tensor shard spec shape[1] ({wide}) must equal 2 * head_dim ({2 * size})"
     if kv_heads % used:

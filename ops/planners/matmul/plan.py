@@ -184,7 +184,7 @@ def _program(
     """The problem, the config and the output of a matmul, without a bias that another operation adds."""
     grid = device_spec.grid
     problem, config, output_spec = _made(call, call.tiles, device_spec, free_l1_bytes)
-    if (line := _line(call, config)) is not None:
+    if _line(call, config) is not None:
         call = _laid_out(call, config.program is MatmulProgram.MCAST_IN1)
     if problem.bias:
         require_bias(call)

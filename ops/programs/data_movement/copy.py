@@ -554,7 +554,7 @@ def misplaced_rows(plan: Plan) -> str | None:
         if uneven(source, result) is not Uneven.MOVED:
             return (
                 f"rows of {source.shape[-1]} do not fill their shards of {source.shards.shape[1]} and "
-                f"{result.shards.shape[1]} columns: the real library misplaces parts of them; give shards of one width, "
+                f"{result.shards.shape[1]} columns: the real library misplaces parts of them; give shards of one width "
                 "on a grid of just their cores from the first on, or go by way of interleaved memory"
             )
     return None
