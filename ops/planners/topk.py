@@ -3,6 +3,7 @@
 The axis is put last and rows are padded to 64 columns; the results are cut, and the axis is put back.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -40,6 +41,7 @@ class TopKArguments:
     place: MemoryConfig | None = None
     cores: CoreRangeSet | None = None  # That may be used; None for all
     targets: tuple[TensorSpec, TensorSpec] | None = None  # The caller's tensors `TARGETS` for the results
+    labels: TensorSpec | None = None  # Of the tensor "labels": numbers of elements, which are given instead of places
 
 
 def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan:
@@ -48,32 +50,61 @@ def plan_topk(source: TensorSpec, call: TopKArguments, spec: DeviceSpec) -> Plan
     axis = _checked_axis(source, call)
     if call.targets is not None:
         _check_targets(source, call.targets, call, axis)
+    if call.labels is not None:
+        _check_labels(source, call.labels, call, axis)
     named = dict(zip(TARGETS, call.targets or (None, None), strict=True))
-    builder = PlanBuilder(spec, {"input": source, **named})
-    turned = tensor = builder.tensor("input")
+    builder = PlanBuilder(spec, {"input": source, "labels": call.labels, **named})
+    tensor = builder.tensor("input")
     if not source.volume:  # both results have the tensor's data type
         sides = (*source.shape[:axis], call.count, *source.shape[axis + 1 :])
         result = source.changed(shape=sides, padded_shape=None, memory_config=call.place)
         return builder.finish({role: builder.allocate(role, result) for role in ROLES})
-    is_last = axis == rank - 1
-    if is_last and call.targets is None and takes_route(source, call, spec):
+    is_last, new = axis == rank - 1, call.targets is None
+    if is_last and new and call.labels is None and takes_route(source, call, spec):
         return builder.finish(_routed(builder, tensor, call))
-    if not is_last:
-        turned = transposed_by(builder, tensor, (axis, rank - 1), source.memory_config, "turned")
-    read = _filled(builder, turned, -inf if call.largest else inf)
-    exact = is_last and (rank == RANK or call.targets is not None)
-    made = _selected(builder, read, turned.spec.shape, call, call.count if exact else round_up(call.count, TILE))
+    turned = _turned(builder, tensor, axis, "turned")
+    read = [_filled(builder, turned, -inf if call.largest else inf)]
+    if call.labels is not None:
+        read.append(_wide(builder, builder.tensor("labels"), 0.0, "labels"))
+    held = [] if new else [_turned(builder, builder.tensor(name), axis, f"{name}.turned") for name in TARGETS]
+    exact = is_last and rank == RANK
+    count = call.count if not new or exact else round_up(call.count, TILE)
+    made = _selected(builder, read, turned.spec.shape, call, count, held)
     wanted = (*turned.spec.shape[:-1], call.count)
-    rounded = call.targets is not None and rank != RANK and call.count % TILE  # the library cuts these once more
-    cut_place = (call.place or source.memory_config) if rounded else None
-    results = put_back(builder, made, wanted, axis, source.memory_config, cut_place=cut_place)
-    builder.free_own(read, keep=[turned])
+    cut_again = not new and not exact and call.count % TILE  # as the library does, even into the same shape
+    cut_place = (call.place or source.memory_config) if cut_again else None
+    results = put_back(builder, made, wanted, axis, source.memory_config, cut_place=cut_place, kept=held)
+    builder.free_own(*held, keep=[*results.values()])
+    builder.free_own(*read, keep=[turned])
     builder.free_own(turned)
     return builder.finish(results)
 
 
+def _turned(builder: PlanBuilder, tensor: PlanTensor, axis: int, name: str) -> PlanTensor:
+    """A tensor with an axis exchanged for the last."""
+    last = len(tensor.spec.shape) - 1
+    return tensor if axis == last else transposed_by(builder, tensor, (axis, last), tensor.spec.memory_config, name)
+
+
+def _check_labels(source: TensorSpec, labels: TensorSpec, call: TopKArguments, axis: int) -> None:
+    """Raises DeviceError for numbers of elements that no call takes."""
+    rank, text = len(source.shape), None
+    if labels.shape != source.shape:
+        shapes = f"Got : Shape({list(labels.shape)}), expected: Shape({list(source.shape)})"
+        text = f"Indices tensor has incorrect shape! {shapes}"
+    elif axis != rank - 1:
+        only = "Indices tensor is only supported for a reduction on the last dimension"
+        text = f"{only}, got dim={call.dim} for rank {rank}"
+    elif rank < RANK and source.shape[-1] < LEAST_COLUMNS:
+        text = "ttnn.pad: padding len can't be larger than input tensor rank"
+    if text is not None:
+        raise DeviceError(
+            f"{text}\nindices_tensor: leave it out, or give numbers of the elements of rows of a rank of 4"
+        )
+
+
 def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], call: TopKArguments, axis: int) -> None:
-    """Raises DeviceError for targets of another shape than the results, NotSimulatedError for those of other axes."""
+    """Raises DeviceError for targets of another shape than the results."""
     shape = (*source.shape[:axis], call.count, *source.shape[axis + 1 :])
     for role, target in zip(ROLES, targets, strict=True):
         if target.shape != shape:
@@ -81,8 +112,23 @@ def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], c
                 f"Preallocated {role} tensor has incorrect shape! Got : Shape({list(target.shape)}), expected: "
                 f"Shape({list(shape)})\noutput_tensor: give two tensors of that shape"
             )
-    if axis != len(source.shape) - 1:
-        raise NotSimulatedError("topk: output_tensor of another axis than the last is not simulated; leave it out")
+
+
+def _require_labels(source: TensorSpec, labels: TensorSpec, target: TensorSpec | None) -> None:
+    """Raises DeviceError for numbers of elements in a form that the program does not read, or write into a target."""
+    forms = [tensor.data_format for tensor in (labels, target or labels)]
+    names = [f"DataType::{form.name.upper()}" for form in forms]
+    text = None
+    if labels.layout is not Layout.TILE:
+        text = "in tiled format, got: Layout::ROW_MAJOR"
+    elif labels.data_format not in (UINT16, UINT32, INT32):
+        text = f"UINT16, UINT32, or INT32, got: {names[0]}"
+    elif source.data_format == FLOAT32 and labels.data_format == UINT16:
+        text = "UINT32 when input tensor is FLOAT32, got UINT16"
+    elif forms[0].element_bytes != forms[1].element_bytes:
+        text = f"the same width as the output indices dtype {names[1]}, got: {names[0]}"
+    if text is not None:
+        raise DeviceError(f"Optional indices tensor must be {text}\nindices_tensor: give tiles of uint32")
 
 
 def _check_forms(source: TensorSpec, values: TensorSpec, indices: TensorSpec, *, wide: bool) -> None:
@@ -139,34 +185,57 @@ def _checked_axis(source: TensorSpec, call: TopKArguments) -> int:
     return call.dim % rank
 
 
-def _filled(builder: PlanBuilder, turned: PlanTensor, filler: float) -> PlanTensor:
-    """The tensor with four axes and padding that is never among the best; all cores pad bfloat16 in DRAM alone."""
-    spec = turned.spec
-    four = seen(turned, four_axes(spec.shape))
+def _wide(builder: PlanBuilder, tensor: PlanTensor, filler: float, name: str) -> PlanTensor:
+    """A tensor with four axes and rows that are sorted; all cores pad bfloat16 in DRAM alone."""
+    spec = tensor.spec
     around = (*[(0, 0)] * (RANK - 1), (0, max(0, LEAST_COLUMNS - spec.shape[-1])))
     by_one_core = spec.data_format != BFLOAT16 or spec.memory_config.buffer_type is BufferType.L1
-    padded = padded_by(builder, four, around, filler, "padded", by_one_core=by_one_core)
+    four = seen(tensor, four_axes(spec.shape))
+    return padded_by(builder, four, around, filler, f"{name}.padded", by_one_core=by_one_core)
+
+
+def _filled(builder: PlanBuilder, turned: PlanTensor, filler: float) -> PlanTensor:
+    """The tensor with four axes and padding that is never among the best."""
+    padded = _wide(builder, turned, filler, "input")
     if padded.spec.layout is not Layout.TILE:
         if any(side % TILE for side in padded.spec.shape[-2:]):
             raise DeviceError("FillPad should only be used for tile layout\ntopk: bring the tensor into TILE_LAYOUT")
         return padded
-    read = fill_padding(builder, padded, filler, "filled", seen=spec.data_format.is_block)
+    read = fill_padding(builder, padded, filler, "filled", seen=turned.spec.data_format.is_block)
     builder.free_own(padded, keep=[read, turned])
     return read
 
 
 def _selected(
-    builder: PlanBuilder, read: PlanTensor, shape: tuple[int, ...], call: TopKArguments, count: int
+    builder: PlanBuilder,
+    read: Sequence[PlanTensor],
+    shape: tuple[int, ...],
+    call: TopKArguments,
+    count: int,
+    targets: Sequence[PlanTensor],
 ) -> list[PlanTensor]:
-    """The best elements of each row, and their places, with four axes; ``shape`` is the tensor's without padding."""
-    source, spec = read.spec, builder.device_spec
+    """The best elements of each row, and their places or labels, with four axes.
+
+    Rows, and labels if there are any, are read; ``shape`` is the tensor's without padding.
+    """
+    source, spec = read[0].spec, builder.device_spec
     place = builder.tensor("input").spec.memory_config if call.place is None else call.place
     small = source.data_format != FLOAT32 and source.padded_shape[-1] <= SMALL_COLUMNS
     ragged = source.shape[-1] % TILE > 0
-    held = [seen(builder.tensor(name), four_axes(builder.tensor(name).spec.shape)) for name in TARGETS if call.targets]
-    index_format = held[1].spec.data_format if held else UINT16 if small else UINT32
-    sides = (*four_axes(shape)[:-1], count)
-    require_shard_spec(place, in_rows=False)
+    held = [seen(target, four_axes(target.spec.shape)) for target in targets]
+    formats = (source.data_format, UINT16 if small else UINT32)
+    if held:
+        specs = [target.spec for target in held]
+    else:
+        require_shard_spec(place, in_rows=False)
+        formats = formats if call.labels is None else (source.data_format, call.labels.data_format)
+        sides = (*four_axes(shape)[:-1], count)
+        specs = [TensorSpec(sides, form, Layout.TILE, place) for form in formats]
+    if call.labels is not None and call.stable:
+        raise DeviceError(
+            "TopK stable=true does not support a custom indices_tensor: tie-breaking against caller-supplied labels is "
+            "not defined. Use positional indices (indices_tensor=None).\nstable: leave it out"
+        )
     if place.is_sharded():
         raise DeviceError("Sharded implementation not supported yet\nmemory_config: use interleaved memory")
     if source.layout is not Layout.TILE:
@@ -176,10 +245,14 @@ def _selected(
             "Input tensor must be BFLOAT16, BFLOAT8_B, or FLOAT32, got: DataType::"
             f"{source.data_format.name.upper()}\ntopk: typecast the tensor"
         )
+    if call.labels is not None:
+        _require_labels(source, call.labels, held[1].spec if held else None)
     if held:
         _check_forms(source, held[0].spec, held[1].spec, wide=not small)
     _check_cores(source, count, call.cores, spec)
-    split = split_of(source, count, _rectangle(call, spec), packed=small and (call.stable or ragged))
+    index_format = specs[1].data_format
+    packed = small and index_format == UINT16 and call.labels is None and (call.stable or ragged)
+    split = split_of(source, count, _rectangle(call, spec), packed=packed)
     op = TopK(
         shape=shape,
         count=count,
@@ -187,14 +260,14 @@ def _selected(
         index_format=index_format,
         split=split,
         allowed=call.cores,
+        labelled=len(read) > 1,
+        wide=call.stable and index_format != UINT16 and split is None,
     )
     buffers = topk_buffers(op, source, spec)
     if split is None and sum(buffer.size_bytes for buffer in buffers) >= spec.l1.usable_bytes:
         raise DeviceError("Not enough cores or cache size available to run TopK operation\ntopk: ask for fewer")
-    formats = source.data_format, op.index_format
-    specs = [tensor.spec for tensor in held] or [TensorSpec(sides, form, Layout.TILE, place) for form in formats]
     made = [PlanTensor(name, form) for name, form in zip(("best", "places"), specs, strict=True)]
-    builder.run("TopKDeviceOperation", op, [read], made[0], buffers, more_outputs=made[1:], dataflow=split is None)
+    builder.run("TopKDeviceOperation", op, read, made[0], buffers, more_outputs=made[1:], dataflow=split is None)
     return [builder.written_into(*pair) for pair in zip(made, held, strict=True)] if held else made
 
 

@@ -18,7 +18,6 @@ from ttsim.api.device_calls import (
     named_targets,
     operation,
     pair_of,
-    require_left_out,
     required_device,
 )
 from ttsim.api.without_elements import is_empty, made, reduced
@@ -107,8 +106,10 @@ def topk(
         sorted: Accepted as in ttnn; elements are always in order.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
         sub_core_grids: Cores that may be used, for wide rows a rectangle, whose cores share them; None for all.
-        indices_tensor: Not simulated.
-        output_tensor: Two tensors that receive the results and are returned, of the last axis.
+        indices_tensor: Numbers of all elements of rows, in tiles of uint16, uint32 or int32 (not uint16 beside
+            float32), which are given instead of places; of fewer than 64 columns, in at least four axes.
+        output_tensor: Two tensors that receive the results of the last axis and are returned; of other axes, the
+            results are new tensors, as in ttnn.
         stable: Accepted as in ttnn; equal elements are always in the order of their places.
 
     Returns:
@@ -121,7 +122,6 @@ def topk(
         ([[63.0, 62.0]], [[63, 62]])
     """
     targets = pair_of("topk", "output_tensor", output_tensor)
-    require_left_out("topk", indices_tensor=indices_tensor)
     device = required_device("topk", input_tensor)
     call = TopKArguments(
         count=required_integer("topk", "k", k),
@@ -131,12 +131,14 @@ def topk(
         place=memory_config,
         cores=sub_core_grids,
         targets=None if targets is None else (targets[0].spec, targets[1].spec),
+        labels=None if indices_tensor is None else indices_tensor.spec,
     )
     plan = cached_plan(plan_topk, device, input_tensor.spec, call)
     if device.strict:
         require_kept_numbers(input_tensor.spec, call)
+    labels = {} if indices_tensor is None else {"labels": indices_tensor}
     with device.function("ttnn.topk"):
-        results = run(plan, {"input": input_tensor, **named_targets(TARGETS, targets)}, device)
+        results = run(plan, {"input": input_tensor, **labels, **named_targets(TARGETS, targets)}, device)
     return results["values"], results["indices"]
 
 

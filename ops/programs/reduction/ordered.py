@@ -7,6 +7,14 @@ import numpy as np
 from device.numbers.formats import Array, DataFormat
 
 
+def without_padding(source: Array, shape: tuple[int, ...]) -> Array:
+    """Elements in a shape, of which padding may have become part."""
+    if source.size != prod(shape):
+        rows, columns = (1, *shape)[-2:]
+        source = source.reshape(-1, *source.shape[-2:])[:, :rows, :columns]
+    return source.reshape(shape)
+
+
 def ordered_rows(
     source: Array, shape: tuple[int, ...], count: int, *, descending: bool, index_format: DataFormat
 ) -> tuple[Array, Array]:
@@ -22,10 +30,7 @@ def ordered_rows(
     Returns:
         Elements and places, both [..., count].
     """
-    if source.size != prod(shape):
-        rows, columns = (1, *shape)[-2:]
-        source = source.reshape(-1, *source.shape[-2:])[:, :rows, :columns]
-    source = source.reshape(shape)
+    source = without_padding(source, shape)
     numbers = source.astype(np.float64)
     places = np.argsort(-numbers if descending else numbers, axis=-1, kind="stable")[..., :count]
     picked = np.take_along_axis(source, places, axis=-1)

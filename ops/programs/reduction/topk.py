@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
+import numpy as np
+
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE
-from device.numbers.formats import BFLOAT16, UINT32, Array, DataFormat, div_up
+from device.numbers.formats import BFLOAT16, FLOAT32, UINT32, Array, DataFormat, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.op_model import Description, Ends, ValuesContext, given
 from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
-from ops.programs.reduction.ordered import ordered_rows
+from ops.programs.reduction.ordered import ordered_rows, without_padding
 from ops.programs.reduction.reduce import described, streamed, tile_sides
 
 SHARED_COLUMNS: Final = (1024, 1 << 16)  # of rows that cores may share: a power of two from here, and below there
@@ -54,11 +56,17 @@ class TopK(DataMovement):
     index_format: DataFormat
     split: Split | None = None  # None: each core picks from whole rows
     allowed: CoreRangeSet | None = None  # Cores that may be used; None for all
+    labelled: bool = False  # Whether it reads numbers of all elements, and writes them instead of places
+    wide: bool = False  # Elements of 16 bits are sorted as float32: in a stable order, beside places of 32 bits
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
-        """Elements in storage of their format, and places."""
-        source = given(inputs[0])
-        return ordered_rows(source, self.shape, self.count, descending=self.largest, index_format=self.index_format)
+        """Elements in storage of their format, and places, or labels at these places."""
+        source, form = given(inputs[0]), self.index_format
+        best, places = ordered_rows(source, self.shape, self.count, descending=self.largest, index_format=form)
+        if not self.labelled:
+            return best, places
+        labels = without_padding(given(inputs[1]), self.shape)
+        return best, np.take_along_axis(labels, places.astype(np.int64), axis=-1).astype(form.storage)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Tiles are transposed, sorted in pairs with the best so far, and transposed back."""
@@ -171,7 +179,8 @@ def topk_buffers(op: TopK, source: TensorSpec, spec: DeviceSpec) -> tuple[Circul
     if op.split is not None:
         return _split_buffers(op, op.split, source)
     cores, kept = topk_cores(op, source, spec), div_up(op.count, TILE)
-    sorted_format = BFLOAT16 if source.data_format.is_block else source.data_format
+    narrow = BFLOAT16 if source.data_format.is_block else source.data_format
+    sorted_format = FLOAT32 if op.wide else narrow
     sizes = (
         ("tiles", BUFFERING, source.data_format),
         ("places", BUFFERING, op.index_format),

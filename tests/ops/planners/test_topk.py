@@ -8,7 +8,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.topk import TopKArguments, plan_topk
@@ -181,3 +181,24 @@ def test_the_buffers_of_the_programs_for_many_elements_are_those_of_the_real_pla
         [(8192, 130), (16384, 130), (4416, 130)],
         [(size, 94) for size in (1024, 1024, 4096, 4096, 2048, 2048)],
     ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "size"),
+    [
+        (128, {}, 55296),
+        (128, {"stable": True}, 67584),  # elements are sorted as float32
+        (2048, {"stable": True}, 262144),  # but where cores share rows
+        (2040, {"labels": UINT32}, 262144),
+        (2040, {"labels": UINT16}, 176128),  # a number and its label are no word
+    ],
+)
+def test_buffers_beside_places_of_32_bits_and_labels(columns, options, size):
+    source = TensorSpec((1, 1, 32, columns), BFLOAT16, Layout.TILE)
+    labels = options.get("labels")
+    form = labels or UINT32
+    targets = None if labels else tuple(TensorSpec((1, 1, 32, 32), kind, Layout.TILE) for kind in (BFLOAT16, form))
+    options = {**options, "labels": labels and source.changed(data_format=labels)}
+    plan = plan_topk(source, TopKArguments(count=32, targets=targets, **options), SPEC)
+    (step,) = (step for step in plan.steps if isinstance(step, Operation) and step.name.startswith("TopK"))
+    assert sum(buffer.size_bytes for buffer in step.circular_buffers) == size

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.shards import wide
 from tests.ttsim.api.calls import operations, put, put_all, refusal
 
 
@@ -247,6 +248,60 @@ def test_the_largest_elements_and_their_places_are_written_into_a_pair(device, c
     assert [tensor.buffer_address() for tensor in results] == [tensor.buffer_address() for tensor in out]
     assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], wanted))
     assert device.machine.memory.live() == before
+
+
+def test_the_largest_elements_of_another_axis_are_new_tensors(device):
+    x, *out = put_all(device, "64x128 tile + 20x128 tile + 20x128 tile uint16 l1")
+    wanted, before = ttnn.topk(x, 20, 0), [tensor.to_numpy() for tensor in out]
+    results = ttnn.topk(x, 20, 0, output_tensor=out)
+    assert all(
+        np.array_equal(tensor.to_numpy(), other.to_numpy()) for tensor, other in zip(results, wanted, strict=True)
+    )
+    assert all(map(np.array_equal, [tensor.to_numpy() for tensor in out], before))
+    steps = operations(lambda: ttnn.topk(x, 20, 0, output_tensor=out))
+    assert steps == ["Transpose"] * 3 + ["TopK", "Copy"] + ["Transpose"] * 2
+
+
+@pytest.mark.parametrize("columns", [128, 50])
+def test_numbers_of_elements_are_given_instead_of_their_places(device, columns):
+    x, labels = put_all(device, f"1x2x33x{columns} tile + 1x2x33x{columns} tile uint32 l1")
+    values, places = (tensor.to_numpy() for tensor in ttnn.topk(x, 20))
+    best, picked = ttnn.topk(x, 20, indices_tensor=labels)
+    assert (picked.dtype, picked.memory_config()) == (ttnn.uint32, x.memory_config())
+    assert np.array_equal(best.to_numpy(), values)
+    assert np.array_equal(picked.to_numpy(), np.take_along_axis(labels.to_numpy(), places.astype(np.int64), -1))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "options", "text"),
+    [
+        ("64x128 tile + 64x64 tile uint16", {}, "Indices tensor has incorrect shape! Got : Shape([64, 64]), expected"),
+        ("64x128 tile + 64x128 tile uint16", {"dim": -2},
+         "Indices tensor is only supported for a reduction on the last dimension, got dim=-2 for rank 2"),
+        ("64x50 tile + 64x50 tile uint16", {}, "ttnn.pad: padding len can't be larger than input tensor rank"),
+        ("64x128 tile + 64x128 tile uint16", {"stable": True}, "TopK stable=true does not support a custom indices"),
+        ("64x128 tile + 64x128 rows uint16", {}, "Optional indices tensor must be in tiled format, got: Layout::ROW"),
+        ("64x128 tile + 64x128 tile", {}, "Optional indices tensor must be UINT16, UINT32, or INT32, got: DataType::B"),
+        ("64x128 tile float32 + 64x128 tile uint16", {},
+         "Optional indices tensor must be UINT32 when input tensor is FLOAT32, got UINT16"),
+        # shards that do not hold the result are refused first
+        ("64x128 tile + 64x128 tile uint16", {"memory_config": wide((32, 64), 1)},
+         "Shard height 32 must match physical height 64 for width sharded"),
+        ("64x128 tile + 64x128 tile uint16", {"memory_config": wide((64, 32), 1)},
+         "Sharded implementation not supported yet"),
+    ],
+)  # fmt: skip
+def test_numbers_of_elements_that_no_call_takes(device, tensors, options, text):
+    x, labels = put_all(device, tensors)
+    assert refusal(lambda: ttnn.topk(x, 32, indices_tensor=labels, **options)).partition(": ")[2].startswith(text)
+
+
+def test_numbers_of_other_widths_than_their_target_are_refused(device):
+    x, labels, *out = put_all(device, "64x128 tile + 64x128 tile uint32 + 64x32 tile + 64x32 tile uint16")
+    text = refusal(lambda: ttnn.topk(x, 32, indices_tensor=labels, output_tensor=out)).partition(": ")[2]
+    assert text.startswith(
+        "Optional indices tensor must be the same width as the output indices dtype DataType::UINT16"
+    )
 
 
 def test_places_in_targets_of_32_bits_take_wider_buffers():
