@@ -84,7 +84,10 @@ def write_interleaved(
     count = call.blocks if call.blocks is not None else 1
     if call.grid is None or call.blocks == -1:
         count = chosen_blocks(image_high, span, source.data_format, few=not call.welford)
-    refused = _fault(call, count, image_high, span, columns)
+    refused = _fault(call, count, image_high, span, columns, whole_images=batches >= rows)
+    rows_written, group = call.written_layout is Layout.ROW_MAJOR, images.channels // images.groups
+    if rows_written and group < TILE and TILE % group:
+        count = image_high  # groups that lie across tiles are written a row of tiles at a time
     blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
     op = GroupNorm(
         shape=(batches, 1, source.shape[2], source.shape[3]),
@@ -102,8 +105,8 @@ def write_interleaved(
         block_tiles=(image_high, span),
         parts=columns,
         partners=max(1, rows // batches),
-        from_rows=False,
-        to_rows=call.written_layout is Layout.ROW_MAJOR,
+        from_rows=source.layout is Layout.ROW_MAJOR,
+        to_rows=rows_written,
         passes=3,
         padded=call.padded,
         welford=call.welford,
@@ -122,7 +125,9 @@ def _bank_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:
     return tensor.buffer(spec).bank_bytes if in_l1 else 0
 
 
-def _fault(call: GroupNormArguments, count: int, high: int, span: int, columns: int) -> str | None:
+def _fault(
+    call: GroupNormArguments, count: int, high: int, span: int, columns: int, *, whole_images: bool
+) -> str | None:
     width, own_groups = span * TILE, call.groups // columns
     if call.welford and own_groups > MOST_GROUPS:
         return (
@@ -136,7 +141,8 @@ def _fault(call: GroupNormArguments, count: int, high: int, span: int, columns: 
         )
     own = width if call.mask is None else call.mask.padded_shape[-1]
     if own != width:
-        return f"input mask width ({own}) must have the same width as block_wt * TILE_WIDTH ({width})"
+        unit = "tile_width" if whole_images else "TILE_WIDTH"  # two programs say so
+        return f"input mask width ({own}) must have the same width as block_wt * {unit} ({width})"
     if call.source.data_format == FLOAT32 and not call.wide:
         return (
             "group_norm with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; otherwise the "

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
@@ -26,6 +26,9 @@ from ops.programs.buffer_shapes import association_refusal
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
 
+RANK = 4
+
+
 def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError.
 
@@ -40,6 +43,8 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     inputs |= {"mask": call.stacked_mask, "negative_mask": call.negative_mask}
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
+        if not sharded and call.source.layout is Layout.ROW_MAJOR and call.source.data_format == FLOAT32:
+            builder.leave_out_values("group_norm: ttsim does not calculate float32 rows that a program makes tiles of")
         if not sharded:
             return write_interleaved(builder, call, tensors, l1_bytes)
         refused = next(_shard_faults(call), None)
@@ -102,9 +107,7 @@ def _op(call: GroupNormArguments) -> GroupNorm:
 def _require_simulated(call: GroupNormArguments) -> None:
     """Raises for what the real library does in other programs."""
     fault = None
-    if call.source.layout is Layout.ROW_MAJOR and not call.source.memory_config.is_sharded():
-        fault = "interleaved tensors in ROW_MAJOR layout are not simulated; use to_layout(TILE_LAYOUT)"
-    elif call.mask is None and call.negative_mask is not None:
+    if call.mask is None and call.negative_mask is not None:
         fault = "negative_mask without input_mask is not simulated; give both"
     if fault is not None:
         raise NotSimulatedError(f"group_norm: {fault}")
@@ -127,7 +130,7 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
             "Unsupported memory layout: Input tensor cannot be width-sharded.\n"
             "input_tensor: shard it by HEIGHT or BLOCK"
         )
-    if len(source.shape) != 4:
+    if len(source.shape) != RANK:
         yield (
             f"Invalid tensor shape: Input tensor must have rank 4. (rank={len(source.shape)})\n"
             "input_tensor: reshape it to [N, 1, H*W, C]"
@@ -143,6 +146,9 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
             f"Invalid tensor dimensions: The product of NHW dimensions ({pixels}) must be divisible by the tile size "
             f"({TILE}).\ninput_tensor: pad its rows"
         )
+    for vector in (call.weight, call.bias):
+        if vector is not None and len(vector.shape) > RANK:
+            yield f"Tensor rank is greater than {RANK}\nweight, bias: use create_group_norm_weight_bias_rm"
     if call.out_format not in (None, source.data_format):
         yield (
             f"group_norm output dtype must match input dtype (DataType::{source.data_format.name.upper()}), got "
@@ -169,13 +175,6 @@ def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
     TensorSpec(source.shape, source.data_format, call.written_layout)  # is made first, and refuses blocks in rows
     if interleaved and call.inplace:
         yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
-    if interleaved and call.use_welford and (source.layout, call.written_layout) != (Layout.TILE, Layout.TILE):
-        yield (
-            "group_norm: ROW_MAJOR interleaved input/output is not supported on the SFPU two-pass path yet. Use TILE "
-            "layout for both input and output, or use the tile-reduction path (use_welford=false)."
-        )
-    if source.layout is Layout.ROW_MAJOR and source.shape[2] % TILE:
-        yield f"H*W (1*{source.shape[2]}) must be a multiple of the tile height ({TILE})\ninput_tensor: pad its rows"
     if source.data_format not in (BFLOAT16, FLOAT32):
         yield (
             f"Input tensor must be BFLOAT16 or FLOAT32, got: DataType::{source.data_format.name.upper()}\n"
@@ -183,6 +182,13 @@ def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
         )
     if source.padded_shape[1] != 1:
         yield "input tensor shape[1] must be 1!\ninput_tensor: reshape it to [N, 1, H*W, C]"
+    if source.layout is Layout.ROW_MAJOR and source.shape[2] % TILE:
+        yield f"H*W (1*{source.shape[2]}) must be a multiple of the tile height ({TILE})\ninput_tensor: pad its rows"
+    if interleaved and call.use_welford and (source.layout, call.written_layout) != (Layout.TILE, Layout.TILE):
+        yield (
+            "group_norm: ROW_MAJOR interleaved input/output is not supported on the SFPU two-pass path yet. Use TILE "
+            "layout for both input and output, or use the tile-reduction path (use_welford=false)."
+        )
     for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
         if vector is None:
             continue
@@ -225,13 +231,15 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
     mask, negative = call.mask, call.negative_mask
     advice = "\ninput_mask: use create_group_norm_input_mask"
     if mask is not None:
-        _, groups, high, _ = (1, 1, 1, 1, *mask.padded_shape)[-4:]
         if mask.layout is not Layout.TILE:
             yield f"Input mask must have TILE layout, got: Layout::{mask.layout.name}{advice}"
-        if groups != call.groups:
+        if (groups := side(mask.padded_shape, 1)) != call.groups:
             yield f"Input mask dim1 must be {call.groups} (num_groups={call.groups}), got: {groups}{advice}"
-        if high != TILE:
+        if (high := side(mask.padded_shape, 2)) != TILE:
             yield f"Input mask height must equal tile height ({TILE}), got: {high}{advice}"
+        side(mask.padded_shape, 3)
+        if len(mask.shape) > RANK:
+            raise NotSimulatedError(f"group_norm: masks of {len(mask.shape)} axes are not simulated{advice}")
     if negative is None:
         return
     advice = "\nnegative_mask: leave it out"

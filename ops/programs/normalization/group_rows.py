@@ -85,7 +85,7 @@ def row_buffers(op: GroupNorm, blocks: Blocks, *, whole_images: bool, room: int)
         between += block("scaled", op.between)
     rest = (
         *block("tiles", op.data_format),
-        *(block("result_tiles", op.data_format) if op.to_rows else []),
+        *(block("result_tiles", op.data_format, BUFFERING * blocks.tiles) if op.to_rows else []),
         *(tile_buffer(name, tiles, fmt, op.cores) for name, tiles, fmt in rows if fmt is not None),
         *between,
         *(tile_buffer(name, tiles, op.between, op.cores) for name, tiles in sums.items()),

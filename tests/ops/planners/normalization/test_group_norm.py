@@ -50,3 +50,48 @@ def test_blocks_of_rows_want_the_caller_s_cores():
     call = GroupNormArguments(source=tensor_spec("1x1x64x64 tile"), groups=2, inplace=False, blocks=1)
     with pytest.raises(DeviceError, match=r"^group_norm: num_out_blocks cannot be specified when core_grid is auto"):
         plan_group_norm(call, N150, l1_bytes=1_360_544)
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "source", "written", "sizes"),
+    [
+        (64, 2, Layout.TILE, Layout.TILE, [16384, 16384, 16384]),
+        (64, 2, Layout.ROW_MAJOR, Layout.TILE, [16384, 16384, 16384]),
+        (64, 2, Layout.ROW_MAJOR, Layout.ROW_MAJOR, [16384, 16384, 16384, 32768]),  # tiles of the result twice
+        (96, 4, Layout.TILE, Layout.ROW_MAJOR, [4096, 4096, 4096, 8192]),  # 24 channels: a row of tiles at a time
+        (160, 4, Layout.TILE, Layout.ROW_MAJOR, [32768, 32768, 32768, 65536]),
+    ],
+)
+def test_interleaved_images_in_rows(channels, groups, source, written, sizes):
+    words = "tile" if source is Layout.TILE else "rows"
+    call = GroupNormArguments(
+        source=tensor_spec(f"1x1x256x{channels} {words}"), groups=groups, epsilon=1e-5, inplace=False,
+        out_layout=written, grid=(1, 1),
+    )  # fmt: skip
+    (step,) = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+    names = "input", "output", "tiles", "result_tiles"
+    assert [buffer.size_bytes for buffer in step.circular_buffers if buffer.name in names] == sizes
+
+
+@pytest.mark.parametrize(
+    ("source", "changes", "line"),
+    [
+        ("1x1x64x64 uint32 rows", {"use_welford": True}, "Input tensor must be BFLOAT16 or FLOAT32, got: DataType::UI"),
+        ("1x2x32x64 rows", {"use_welford": True}, "input tensor shape[1] must be 1!"),
+        ("1x1x64x64 tile", {"mask": "2x32x32 tile"}, "Input mask dim1 must be 2 (num_groups=2), got: 32"),
+        ("1x1x64x64 tile", {"mask": "1x1x2x32x32 tile"}, "Input mask dim1 must be 2 (num_groups=2), got: 1"),
+        ("1x1x64x64 tile", {"weight": "1x1x1x2x32 rows"}, "Tensor rank is greater than 4"),
+    ],
+)
+def test_tensors_are_looked_at_in_the_library_s_order(source, changes, line):
+    named = {name: tensor_spec(value) if isinstance(value, str) else value for name, value in changes.items()}
+    call = GroupNormArguments(source=tensor_spec(source), groups=2, inplace=False, grid=(1, 1), **named)
+    with pytest.raises(DeviceError) as error:
+        plan_group_norm(call, N150, l1_bytes=1_360_544)
+    assert str(error.value).startswith(line)
+
+
+@pytest.mark.parametrize(("grid", "unit"), [((1, 1), "tile_width"), ((1, 2), "TILE_WIDTH")])
+def test_masks_of_another_width_are_refused_in_each_program_s_words(grid, unit):
+    line = refusal("1x1x128x64 tile", grid=grid, mask=tensor_spec("1x2x32x96 tile"))
+    assert line == f"input mask width (96) must have the same width as block_wt * {unit} (32)"
