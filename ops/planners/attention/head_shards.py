@@ -46,9 +46,8 @@ def _unlike(source: TensorSpec, other: TensorSpec) -> Iterator[str]:
 
 def refusals_of_other_shards(other: TensorSpec, kv_heads: int, size: int) -> Iterator[str]:
     """What is wrong with the shards of keys and values apart from queries."""
-    (high, wide), used = other.shards.shape, other.shards.num_cores()
-    if high != other.matrix[0]:
-        rows = other.matrix[0]
+    (high, wide), used, rows = other.shards.shape, other.shards.num_cores(), other.matrix[0]
+    if high != rows:
         yield f"KV tensor shard spec shape[0] ({high}) must equal physical volume / padded shape[-1] ({rows})"
     if wide != 2 * size:
         yield f"KV tensor shard spec shape[1] ({wide}) must equal 2 * head_dim ({2 * size})"

@@ -1,19 +1,23 @@
 """The program of ttnn.group_norm for interleaved images, and the checks of its cores."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout
-from device.numbers.formats import FLOAT32
+from device.numbers.formats import FLOAT32, div_up
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_grids import Images, interleaved_grid, shared_rows, virtual_columns, widest_span
+from ops.programs.buffer_shapes import BUFFERING
+from ops.programs.data_movement.conversions import tilized_by, untilized_by
 from ops.programs.normalization.group_norm import GroupNorm
 from ops.programs.normalization.group_rows import Blocks, chosen_blocks, cores_of, row_buffers
 
 KEPT_SHARE = 0.95  # of a core's L1, within which the program of two passes keeps its input
+BLOCK_BUFFERS, SPARE_TILES = 9, 32  # of the program that makes rows of its result, by the library's estimate
 MOST_GROUPS = 16  # of a core, in that program
 
 
@@ -62,17 +66,23 @@ def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 def write_interleaved(
     builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
 ) -> PlanTensor:
-    """Writes the program; raises NotSimulatedError for what other programs do."""
+    """Writes the program, of tiles; raises NotSimulatedError for what other programs do."""
+    if call.source.layout is Layout.ROW_MAJOR:
+        given, *others = tensors
+        place, whole = call.source.memory_config, call.source.shape[-1] % TILE == 0
+        tiles = tilized_by(builder, given, "input.tiles", place=place, whole=whole)
+        result = write_interleaved(
+            builder, replace(call, source=tiles.spec, out_layout=call.written_layout), [tiles, *others], l1_bytes
+        )
+        builder.free_own(tiles, keep=[result])
+        return result
     source, spec, images = call.source, builder.device_spec, _images(call)
     batches, place = source.shape[0], call.place or DRAM_MEMORY_CONFIG
     grid = call.grid or interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches)
     vectors = [vector for vector in (call.weight, call.bias) if vector is not None]
     assert grid is not None  # grid_faults
-    if place.is_sharded() or any(vector.layout is Layout.TILE for vector in vectors):
-        raise NotSimulatedError(
-            "group_norm: shards of interleaved images and weights in TILE layout are not simulated; give an "
-            "interleaved memory_config, and weights in ROW_MAJOR_LAYOUT"
-        )
+    if any(vector.layout is Layout.TILE for vector in vectors):
+        raise NotSimulatedError("group_norm: weights in TILE layout are not simulated; give ROW_MAJOR_LAYOUT")
     rows, columns = shared_rows(grid, images), virtual_columns(grid[0], images)
     if batches > rows and batches % rows:
         raise NotSimulatedError(
@@ -86,6 +96,11 @@ def write_interleaved(
         count = chosen_blocks(image_high, span, source.data_format, few=not call.welford)
     refused = _fault(call, count, image_high, span, columns, whole_images=batches >= rows)
     rows_written, group = call.written_layout is Layout.ROW_MAJOR, images.channels // images.groups
+    if rows_written and not _has_room_for_rows(call, image_high // count * span, span, wide, spec):
+        tiles = write_interleaved(builder, replace(call, out_layout=Layout.TILE), tensors, l1_bytes)
+        result = untilized_by(builder, tiles, tiles.spec.changed(layout=Layout.ROW_MAJOR), "output.rows")
+        builder.free_own(tiles, keep=[result])
+        return result
     if rows_written and group < TILE and TILE % group:
         count = image_high  # groups that lie across tiles are written a row of tiles at a time
     blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
@@ -105,7 +120,7 @@ def write_interleaved(
         block_tiles=(image_high, span),
         parts=columns,
         partners=max(1, rows // batches),
-        from_rows=source.layout is Layout.ROW_MAJOR,
+        from_rows=False,
         to_rows=rows_written,
         passes=3,
         padded=call.padded,
@@ -118,6 +133,13 @@ def write_interleaved(
     buffers = () if refused is not None else row_buffers(op, blocks, whole_images=batches >= rows, room=room)
     key = ("group_norm", call, output.spec)
     return builder.run("GroupNormDeviceOperation", op, tensors, output, buffers, key=key, refused=refused)
+
+
+def _has_room_for_rows(call: GroupNormArguments, block: int, span: int, wide: int, spec: DeviceSpec) -> bool:
+    """Whether the program makes rows of its tiles by itself, by the library's count of buffers of a block's tiles."""
+    vectors = sum(vector is not None for vector in (call.weight, call.bias))
+    tiles = BLOCK_BUFFERS * block + vectors * div_up(wide, TILE) + BUFFERING * span + SPARE_TILES
+    return tiles * call.source.data_format.tile_bytes <= KEPT_SHARE * spec.l1.usable_bytes
 
 
 def _bank_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:

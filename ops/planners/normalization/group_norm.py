@@ -25,7 +25,6 @@ from ops.planners.normalization.shards import program_fault, rectangle_fault
 from ops.programs.buffer_shapes import association_refusal
 from ops.programs.normalization.group_norm import GroupNorm, group_buffers, tiles_of_shard
 
-
 RANK = 4
 
 
@@ -35,7 +34,8 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     ``l1_bytes`` are those of a core that tensors and circular buffers may take.
     """
     sharded = call.source.memory_config.is_sharded()
-    for faults in (partial(_call_faults, spec=spec), partial(grid_faults, spec=spec), _tensor_faults, _mask_faults):
+    by_device = (partial(faults, spec=spec) for faults in (_call_faults, grid_faults))
+    for faults in (*by_device, _source_faults, partial(_core_faults, spec=spec), _vector_faults, _mask_faults):
         for text in faults(call):
             raise DeviceError(text)
     _require_simulated(call)
@@ -43,8 +43,6 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     inputs |= {"mask": call.stacked_mask, "negative_mask": call.negative_mask}
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
-        if not sharded and call.source.layout is Layout.ROW_MAJOR and call.source.data_format == FLOAT32:
-            builder.leave_out_values("group_norm: ttsim does not calculate float32 rows that a program makes tiles of")
         if not sharded:
             return write_interleaved(builder, call, tensors, l1_bytes)
         refused = next(_shard_faults(call), None)
@@ -170,7 +168,7 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
         )
 
 
-def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
+def _source_faults(call: GroupNormArguments) -> Iterator[str]:
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
     TensorSpec(source.shape, source.data_format, call.written_layout)  # is made first, and refuses blocks in rows
     if interleaved and call.inplace:
@@ -189,6 +187,31 @@ def _tensor_faults(call: GroupNormArguments) -> Iterator[str]:
             "group_norm: ROW_MAJOR interleaved input/output is not supported on the SFPU two-pass path yet. Use TILE "
             "layout for both input and output, or use the tile-reduction path (use_welford=false)."
         )
+
+
+def _core_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
+    """What the real library says of the cores of shards."""
+    if not call.source.memory_config.is_sharded():
+        return
+    grid = _grid(call)
+    if grid[0] > spec.grid.cols or grid[1] > spec.grid.rows:
+        yield (
+            f"program_config grid ({grid[0]}x{grid[1]}) must be contained within device grid "
+            f"({spec.grid.cols}x{spec.grid.rows})\ncore_grid: give the cores of the shards, or leave it out"
+        )
+    for fault in (rectangle_fault(call.source), program_fault(call.source, grid)):
+        if fault is not None:
+            yield fault
+
+
+def _grid(call: GroupNormArguments) -> tuple[int, int]:
+    """Columns and rows of cores of the program of shards."""
+    box = call.source.shards.grid.bounding_box()
+    return call.grid or (box.cols, box.rows)
+
+
+def _vector_faults(call: GroupNormArguments) -> Iterator[str]:
+    source = call.source
     for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
         if vector is None:
             continue
@@ -262,20 +285,16 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
 def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
     """What the real library says of shards that do not hold whole groups, or of a mask of another width."""
     source, shards = call.source, call.source.shards
-    box = shards.grid.bounding_box()
-    grid = call.grid or (box.cols, box.rows)
-    for fault in (rectangle_fault(source), program_fault(source, grid)):
-        if fault is not None:
-            yield fault
+    box, grid = shards.grid.bounding_box(), _grid(call)
+    for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
+        if vector is not None and vector.layout is Layout.TILE:
+            yield f"{name} tensor must have ROW_MAJOR layout, but has Layout::TILE layout"
     if grid != (box.cols, box.rows):
         yield (
             f"program_config compute_with_storage_grid_size ({grid[0]}x{grid[1]}) must match shard grid dimensions "
             f"({box.cols}x{box.rows})\ncore_grid: give the cores of the shards, or leave it out"
         )
     (high, wide), channels, group = shards.shape, source.padded_shape[3], source.shape[3] // call.groups
-    for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):
-        if vector is not None and vector.layout is Layout.TILE:
-            yield f"{name} tensor must have ROW_MAJOR layout, but has Layout::TILE layout"
     if wide % group:
         yield f"per_core_N ({wide}) must be divisible by num_datum_row_per_group ({group})"
     turned = shards.orientation is ShardOrientation.COL_MAJOR

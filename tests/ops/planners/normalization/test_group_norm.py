@@ -4,6 +4,7 @@ import pytest
 
 from device.errors import DeviceError
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout
+from device.plan import Operation
 from ops.planners.normalization.group_arguments import GroupNormArguments
 from ops.planners.normalization.group_norm import plan_group_norm
 from tests.build import N150, tensor_spec
@@ -12,7 +13,10 @@ from tests.build import N150, tensor_spec
 def refusal(source, **changes):
     """The first line of the step that the library refuses."""
     call = GroupNormArguments(source=tensor_spec(source), groups=2, **{"epsilon": 1e-5, "inplace": False} | changes)
-    (step,) = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+    try:
+        (step,) = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+    except DeviceError as error:
+        return str(error).split("\n")[0]
     return (step.refused or "").split("\n")[0]
 
 
@@ -20,6 +24,7 @@ def refusal(source, **changes):
     ("grid", "line"),
     [
         ((1, 2), "shard_spec.grid size 2x2 does not fit within program_config grid 1x2"),
+        ((9, 10), "program_config grid (9x10) must be contained within device grid (8x8)"),
         ((4, 2), "program_config compute_with_storage_grid_size (4x2) must match shard grid dimensions (2x2)"),
         ((2, 2), "Only L1 buffers can have an associated circular buffer!"),
     ],
@@ -68,7 +73,9 @@ def test_interleaved_images_in_rows(channels, groups, source, written, sizes):
         source=tensor_spec(f"1x1x256x{channels} {words}"), groups=groups, epsilon=1e-5, inplace=False,
         out_layout=written, grid=(1, 1),
     )  # fmt: skip
-    (step,) = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+    steps = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+    (step,) = [step for step in steps if isinstance(step, Operation) and step.name == "GroupNormDeviceOperation"]
+    assert len(steps) == (3 if source is Layout.ROW_MAJOR else 1)  # rows become tiles before, which are freed behind
     names = "input", "output", "tiles", "result_tiles"
     assert [buffer.size_bytes for buffer in step.circular_buffers if buffer.name in names] == sizes
 
@@ -89,6 +96,17 @@ def test_tensors_are_looked_at_in_the_library_s_order(source, changes, line):
     with pytest.raises(DeviceError) as error:
         plan_group_norm(call, N150, l1_bytes=1_360_544)
     assert str(error.value).startswith(line)
+
+
+def test_results_in_rows_whose_tiles_do_not_fit_twice_are_untilized_behind():
+    """32 tiles of float32 for each group: nine buffers of so many, the mask and 32 spare tiles are 322, or 324."""
+    for shape, programs in (("1x1x1024x32", 1), ("1x1x512x512", 2)):
+        call = GroupNormArguments(
+            source=tensor_spec(f"{shape} tile float32"), groups=1 if programs == 1 else 8, epsilon=1e-5, inplace=False,
+            out_layout=Layout.ROW_MAJOR, grid=(1, 1), blocks=1,
+        )  # fmt: skip
+        steps = plan_group_norm(call, N150, l1_bytes=1_360_544).steps
+        assert sum(isinstance(step, Operation) for step in steps) == programs
 
 
 @pytest.mark.parametrize(("grid", "unit"), [((1, 1), "tile_width"), ((1, 2), "TILE_WIDTH")])
