@@ -170,7 +170,8 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 
 def _source_faults(call: GroupNormArguments) -> Iterator[str]:
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
-    TensorSpec(source.shape, source.data_format, call.written_layout)  # is made first, and refuses blocks in rows
+    place = source.memory_config if call.inplace else call.place
+    TensorSpec(source.shape, source.data_format, call.written_layout, place or DRAM_MEMORY_CONFIG)  # is made first
     if interleaved and call.inplace:
         yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
     if source.data_format not in (BFLOAT16, FLOAT32):
@@ -294,7 +295,8 @@ def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
             f"program_config compute_with_storage_grid_size ({grid[0]}x{grid[1]}) must match shard grid dimensions "
             f"({box.cols}x{box.rows})\ncore_grid: give the cores of the shards, or leave it out"
         )
-    (high, wide), channels, group = shards.shape, source.padded_shape[3], source.shape[3] // call.groups
+    (high, wide), channels = shards.shape, source.padded_shape[3]
+    group = channels // call.groups
     if wide % group:
         yield f"per_core_N ({wide}) must be divisible by num_datum_row_per_group ({group})"
     turned = shards.orientation is ShardOrientation.COL_MAJOR
