@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from device.cores import first_cores
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up, round_up
 from device.plan import Plan
@@ -39,10 +39,8 @@ def check_tables(call: RotaryArguments) -> None:
 
 
 def _table_faults(call: RotaryArguments) -> Iterator[str]:
-    if len(call.source.shape) < 2 or len(call.cosines.shape) < 2:
-        raise NotSimulatedError(f"rotary_embedding: ttsim does not simulate tensors of one axis; {HINT}")
     columns, table = call.source.padded_shape[-1], call.cosines.padded_shape
-    rows, known = call.source.shape[-2], call.cosines.shape[-2]
+    rows, known = side(call.source.shape, -2), side(call.cosines.shape, -2)
     if columns != TILE and columns % (2 * TILE):
         yield (
             f"Input X dimension ({columns}) must be either {TILE} (single tile) or divisible by {2 * TILE} "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from device.cores import CoreRangeSet, core_rectangle
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, div_up
 from device.plan import CircularBuffer, Plan
@@ -46,17 +46,14 @@ class RotaryLlamaArguments:
 
 def plan_rotary_llama(call: RotaryLlamaArguments, spec: DeviceSpec) -> Plan:
     """Plan the rotation of "input" by "cos", "sin" and "trans_mat"; raises DeviceError."""
-    ranks = [len(tensor.shape) for tensor in call.tensors]
-    if ranks[0] < RANK:
-        raise DeviceError(f"{no_such_axis(ranks[0], 3)}\n{HINT}")
-    if ranks[0] > RANK or min(ranks) < 2:
-        raise NotSimulatedError(f"{HINT}; ttsim simulates tensors of {RANK} axes")
     if call.written.is_sharded() and call.written.shard_spec is None:
         raise DeviceError(f"bad optional access\n{HINT}; give memory_config a shard_spec")
     result = TensorSpec(call.source.shape, BFLOAT16, call.source.layout, call.written)
     for text in _refusals(call, spec):
         raise DeviceError(f"{text}\n{HINT}")
-    if set(ranks) != {RANK}:
+    for axis in range(RANK):
+        side(call.source.shape, axis)  # which the program counts
+    if any(len(tensor.shape) != RANK for tensor in call.tensors):
         raise NotSimulatedError(f"{HINT}; ttsim simulates tensors of {RANK} axes")
     op = _decoded(call) if call.decode else _whole(call, spec)
     lost = _unknown(call, op)
@@ -140,6 +137,8 @@ def _refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[str]:
         yield f"If head_dim is > {MOST_COLUMNS_OF_FLOAT32}, fp32_dest_acc_en must be False"
     if columns > MOST_COLUMNS:
         yield f"Head dim must be less than {MOST_COLUMNS}"
+    if call.decode and columns % TILE:
+        yield "Head dim must be a multiple of TILE_WIDTH in decode mode"
     if any(tensor.data_format != BFLOAT16 for tensor in call.tensors):
         yield "All input tensors must have dtype = bfloat16"
     if source.memory_config.memory_layout is not call.written.memory_layout:
@@ -150,7 +149,7 @@ def _refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _decode_refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[str]:
-    if call.source.shape[0] != 1:
+    if side(call.source.shape, 0) != 1:
         yield (
             "rotary_embedding_llama currently only supports sharded inputs in decode mode, and therefore, seq_len (in "
             "dim 0) must be 1."
@@ -159,12 +158,12 @@ def _decode_refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[s
     for name, tensor in zip(names, call.tensors, strict=True):
         if tensor.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
             yield f"{name} must be HEIGHT_SHARDED."
-    if call.source.shape[1] > spec.grid.cores:
+    if (users := side(call.source.shape, 1)) > spec.grid.cores:
         yield (
             "In decode mode, RoPE is parallelized over batch dimension, and therefore, batch size must be less than or "
             "equal to the number of cores"
         )
-    if call.cosines.shape[1] != call.source.shape[1]:
+    if side(call.cosines.shape, 1) != users:
         yield "Cos and Sin must have the same batch size as the input"
     if call.cosines.shards.shape[0] != TILE:
         yield "In decode mode, RoPE only supports n_heads (shard_shape[0]) less than equal to TILE_HEIGHT"
@@ -175,25 +174,23 @@ def _whole_refusals(call: RotaryLlamaArguments) -> Iterator[str]:
     source, cosines, columns = call.source, call.cosines, call.source.shape[-1]
     if source.memory_config.is_sharded():
         yield "Input tensor must be interleaved in prefill mode"
-    if cosines.shape[0] != 1 or cosines.shape[-1] != columns:
+    if side(cosines.shape, 0) != 1 or cosines.shape[-1] != columns:
         shape = f"Shape({list(cosines.shape)})"
         yield f"Cos dims must match input dims: cos.shape = {shape}, head_dim = {columns}"
-    if cosines.shape[1] not in (1, source.shape[1]):
-        yield (
-            "Num heads in cos/sin must match input tensor num heads or be 1. "
-            f"Expected {source.shape[1]}, got {cosines.shape[1]}"
-        )
+    own, heads = side(cosines.shape, 1), side(source.shape, 1)
+    if own not in (1, heads):
+        yield f"Num heads in cos/sin must match input tensor num heads or be 1. Expected {heads}, got {own}"
     layouts = [tensor.memory_config.memory_layout for tensor in (cosines, call.sines)]
     if layouts[0] not in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
         yield "Cos tensor must be either INTERLEAVED or HEIGHT_SHARDED for prefill RoPE"
     if layouts[0] is not layouts[1]:
         yield "Cos and sin must both be HEIGHT_SHARDED or both be INTERLEAVED for prefill RoPE"
-    yield from _matrix_refusals(call.matrix, *call.matrix.shape[-2:])
+    yield from _matrix_refusals(call.matrix, *(side(call.matrix.shape, axis) for axis in (-2, -1)))
 
 
 def _matrix_refusals(matrix: TensorSpec, rows: int, columns: int) -> Iterator[str]:
     """What is wrong with a matrix, of which a core sees so many rows and columns."""
-    if matrix.shape[:2] != (1, 1):
+    if side(matrix.shape, 0) != 1 or side(matrix.shape, 1) != 1:
         yield "Transformation matrix must have 1st & 2nd dim equal to 1"
     if columns != TILE:
         yield "Transformation matrix must have 4th dim equal to TILE_WIDTH"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, side
@@ -34,10 +34,11 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     ``l1_bytes`` are those of a core that tensors and circular buffers may take.
     """
     sharded = call.source.memory_config.is_sharded()
-    by_device = (partial(faults, spec=spec) for faults in (_call_faults, grid_faults))
-    for faults in (*by_device, _source_faults, partial(_core_faults, spec=spec), _vector_faults, _mask_faults):
-        for text in faults(call):
-            raise DeviceError(text)
+    for text in chain(
+        _call_faults(call, spec), grid_faults(call, spec), _source_faults(call), _core_faults(call, spec),
+        _vector_faults(call), _mask_faults(call),
+    ):  # fmt: skip
+        raise DeviceError(text)
     _require_simulated(call)
     inputs = {"input": call.source, "weight": call.weight, "bias": call.bias}
     inputs |= {"mask": call.stacked_mask, "negative_mask": call.negative_mask}

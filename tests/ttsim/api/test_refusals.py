@@ -574,6 +574,18 @@ REFUSED = [
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
+    # rotary embeddings of other ranks
+    ("32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
+     "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
+    ("2x32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
+     "Device: ShapeBase[] index out of range. 3 not in [-4, 3)"),
+    ("1x2x32x64 tile + 1x1x32x64 tile + 64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
+     "Device: Cos and Sin dims must match"),
+    ("1x2x32x65 tile height/32x96/2 + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile",
+     lambda *x: ttnn.experimental.rotary_embedding_llama(*x, is_decode_mode=True),
+     "Device: Head dim must be a multiple of TILE_WIDTH in decode mode"),
+    ("1x2x32x64 tile + 64 tile + 1x1x32x64 tile", ttnn.experimental.rotary_embedding,
+     "Device: Cosine and Sine cache dimensions must match. Cos cache dimensions: Shape([32, 64]), Sin"),
     # programs of attention and norms that work on shards where they lie, in L1
     ("1x2x32x64 tile height/32x64/2 dram", lambda x: ttnn.softmax_in_place(x, program_config=SOFTMAX),
      borrowing("in0", "src")),
