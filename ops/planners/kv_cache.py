@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from device.cores import first_cores
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, ShardOrientation, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
@@ -24,6 +24,7 @@ def plan_fill_cache(cache: TensorSpec, source: TensorSpec, user: int, row: int, 
     _require("fill_cache", chain(_refusals(cache, source), _fill_refusals(cache, source, user, row)))
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
+        _leave_out(builder, cache, source)
         buffers, refused = fill_cache_buffers(rows, spec), borrowing_refusal([("src0", "input", rows)])
         op = FillCache(user, row)
         return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
@@ -38,11 +39,18 @@ def plan_update_cache(
     _require("update_cache", chain(_refusals(cache, source), _update_refusals(cache, source, first)))
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
+        _leave_out(builder, cache, source)
         buffers = update_cache_buffers(rows, cache, spec, wide=wide)
         op, refused = UpdateCache(row, first), borrowing_refusal([("input", "input", rows)])
         return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
 
     return plan_of({"input": source, "target": cache}, spec, write)
+
+
+def _leave_out(builder: PlanBuilder, cache: TensorSpec, source: TensorSpec) -> None:
+    """Leaves out the numbers of tensors of more axes, of which the library takes the first and the last two."""
+    if len(cache.shape) != RANK or len(source.shape) != RANK:
+        builder.leave_out_values(f"update_cache: ttsim does not calculate numbers of other than {RANK} axes")
 
 
 def require_row(owner: str, cache: TensorSpec, row: int) -> None:
@@ -77,10 +85,6 @@ def _refusals(cache: TensorSpec, source: TensorSpec) -> Iterator[str]:
         yield f"Input tensor batch size must be 1 but got {own[0]}"
     if own[1] != theirs[1]:
         yield f"Input tensor height ({own[1]}) must equal cache tensor height ({theirs[1]})"
-    if len(cache.shape) != RANK or len(source.shape) != RANK:
-        raise NotSimulatedError(
-            f"update_cache: ttsim does not simulate tensors that have not {RANK} axes; reshape them"
-        )
     if cache.memory_config.is_sharded():
         yield (
             "Cache tensor memory layout must be INTERLEAVED, ND_SHARDED, or HEIGHT_SHARDED (created from ND shard "
@@ -113,6 +117,8 @@ def _update_refusals(cache: TensorSpec, source: TensorSpec, first: int) -> Itera
         yield "Error"
     if users > rows:
         yield f"Cache tensor batch size ({users}) must be <= input tensor height ({rows})"
+    if rows != round_up(users, TILE):
+        yield f"Input batch height ({rows}) must equal cache batch ({users}) rounded up to a tile"
     if users < TILE and first + users > TILE:
         yield f"Batch offset ({first}) + cache tensor batch size ({users}) must be <= {TILE}"
     if users >= TILE and first:

@@ -6,7 +6,7 @@ from itertools import chain
 from math import prod
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT16, UINT32, DataFormat, div_up
 from device.plan import Plan
@@ -92,11 +92,11 @@ def _unknown_update(call: PagedUpdateArguments) -> str:
 def plan_paged_fill(call: PagedFillArguments, spec: DeviceSpec) -> Plan:
     """Plan that the rows of users in the tensor "input" become those of the users' blocks of "target"."""
     _require("paged_fill_cache", _fill_refusals(call, spec))
-    if len(call.cache.shape) != RANK or len(call.source.shape) != RANK:
-        raise NotSimulatedError(f"paged_fill_cache: ttsim simulates tensors of {RANK} axes; reshape them first")
     op = PagedFillCache(user=call.user if call.users is None else None, modulo=call.modulo)
     unknown = ""
-    if Layout.ROW_MAJOR in (call.cache.layout, call.source.layout) or call.table.layout is Layout.TILE:
+    if len(call.cache.shape) != RANK or len(call.source.shape) != RANK:
+        unknown = f"tensors that have not {RANK} axes; reshape them first"
+    elif Layout.ROW_MAJOR in (call.cache.layout, call.source.layout) or call.table.layout is Layout.TILE:
         unknown = "rows in ROW_MAJOR layout, or of tables in TILE layout"
     elif call.source.padded_shape[-1] != call.cache.padded_shape[-1]:
         unknown = "a cache under other axes; reshape it first"
@@ -197,7 +197,7 @@ def _update_refusals(call: PagedUpdateArguments) -> Iterator[str]:
     if cache.memory_config.is_sharded():
         yield "Only interleaved cache is supported"
     if call.table is not None:
-        heads = _side(cache, 1) if call.heads is None else call.heads
+        heads = side(cache.padded_shape, 1) if call.heads is None else call.heads
         yield from _geometry_refusals(
             "paged_update_cache", "call view", cache, cache.padded_shape[-1], heads, source.padded_shape[-1],
             call.block_rows,
@@ -279,7 +279,7 @@ def _index_refusals(indices: TensorSpec | None) -> Iterator[str]:
     if indices.layout is not Layout.ROW_MAJOR:
         yield "Expected update_idxs to have memory layout in ROW MAJOR"
     if indices.memory_config.is_sharded():
-        _side(indices, 1)
+        side(indices.padded_shape, 1)
         raise NotSimulatedError("paged_update_cache: ttsim does not simulate indices in shards")
     if indices.memory_config.buffer_type is not BufferType.DRAM:
         yield "Expect update_idxs to have buffer type DRAM"
@@ -342,8 +342,8 @@ def _fill_refusals(call: PagedFillArguments, spec: DeviceSpec) -> Iterator[str]:
         yield "Expect page_table_tensor to have datatype INT32"
     if call.user >= table.padded_shape[0]:
         yield "Batch idx must be within the page_table batch size"
-    for tensor in (cache, source):
-        _side(tensor, RANK - 1)
+    for tensor, axis in ((cache, 2), (cache, 3), (source, 3)):  # the third whatever block_size_override is
+        side(tensor.padded_shape, axis)
     _, heads, seen, columns, *_ = source.padded_shape
     yield from _geometry_refusals(
         "paged_fill_cache", "input view", cache, cache.padded_shape[3], heads, columns, call.block_rows
@@ -358,6 +358,12 @@ def _fill_refusals(call: PagedFillArguments, spec: DeviceSpec) -> Iterator[str]:
     if users is not None and (count := prod(users.padded_shape)) != batch:
         yield f"Batch idx tensor must have input_tensor batch dim ({batch}) elements, got {count}"
     yield from _number_refusals("Batch idx", users)
+    if call.valid is not None:
+        yield from _number_refusals("valid_seq_len", call.valid)
+        if call.valid.volume != 1:
+            yield f"valid_seq_len tensor must contain exactly 1 element, got logical_volume={call.valid.volume}"
+        if call.modulo is None:
+            yield "valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"
     if aligned_page(table, spec) % PAGE_UNIT:
         yield f"page table page size in bytes must be a multiple of {PAGE_UNIT} due to address alignment"
     if users is None and batch != 1:
@@ -365,12 +371,6 @@ def _fill_refusals(call: PagedFillArguments, spec: DeviceSpec) -> Iterator[str]:
             f"When no batch_idx_tensor is provided, input_batch must be 1 (got {batch}); pass a batch_idx_tensor of "
             "size input_batch to fill multiple batch rows in one call."
         )
-    if call.valid is not None:
-        if call.modulo is None:
-            yield "valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"
-        if call.valid.volume != 1:
-            yield f"valid_seq_len tensor must contain exactly 1 element, got logical_volume={call.valid.volume}"
-        yield from _number_refusals("valid_seq_len", call.valid)
 
 
 def _number_refusals(what: str, numbers: TensorSpec | None) -> Iterator[str]:
@@ -386,7 +386,7 @@ def _geometry_refusals(
     owner: str, what: str, cache: TensorSpec, width: int, heads: int, columns: int, block_rows: int | None
 ) -> Iterator[str]:
     """The refusal of heads, rows and columns whose product is not that of a block, and of rows of no whole tiles."""
-    own, rows = _side(cache, 1), _side(cache, 2)
+    own, rows = side(cache.padded_shape, 1), side(cache.padded_shape, 2)
     wanted = rows if block_rows is None else block_rows
     if heads * wanted * columns != own * rows * width:
         yield (
@@ -398,18 +398,9 @@ def _geometry_refusals(
         yield f"effective block_size ({wanted}) must be a multiple of TILE_HEIGHT ({TILE})"
 
 
-def _side(tensor: TensorSpec, axis: int) -> int:
-    """A side with padding; raises DeviceError for a tensor of fewer axes."""
-    rank = len(tensor.padded_shape)
-    if axis >= rank:
-        text = f"{no_such_axis(rank, axis)}"
-        raise DeviceError(f"{text}\nreshape the tensor of {rank} axes")
-    return tensor.padded_shape[axis]
-
-
 def _two_sides(table: TensorSpec) -> tuple[int, int]:
     """The first two sides of a table."""
-    return table.padded_shape[0], _side(table, 1)
+    return table.padded_shape[0], side(table.padded_shape, 1)
 
 
 def _type_of(data_format: DataFormat) -> str:

@@ -114,7 +114,7 @@ def paged_fill_buffers(
     source: TensorSpec, table: TensorSpec, numbers: Sequence[TensorSpec | None], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
     """Two rows of tiles on their way, a row of the table, and the numbers that tensors have: users, valid rows."""
-    rows, columns = source.matrix[0] // TILE, source.padded_shape[-1] // TILE
+    rows, columns = source.matrix[0] // TILE, source.padded_shape[3] // TILE
     cores = first_cores(min(rows, spec.grid.cores), spec.grid.cols, spec.grid.rows).merged()
     return (
         tile_buffer("rows", BUFFERING * columns, source.data_format, cores),

@@ -574,6 +574,21 @@ REFUSED = [
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
+    # caches of other ranks
+    ("64x64 tile + 1x1x64x64 tile + 1x4 int32", ttnn.experimental.paged_fill_cache,
+     "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
+    ("4x1x64x64 tile + 64x64 tile + 1x4 int32", ttnn.experimental.paged_fill_cache,
+     "Device: ShapeBase[] index out of range. 3 not in [-4, 2)"),
+    ("4x1x64x64 tile + 2x1x64x64 tile + 2x4 int32 + 2 int32",
+     lambda *x: ttnn.experimental.paged_fill_cache(*x[:3], valid_seq_len_tensor=x[3]),
+     "Device: valid_seq_len tensor must contain exactly 1 element, got logical_volume=2"),
+    ("4x1x64x64 tile + 2x1x64x64 tile + 2x4 int32 + 1 int32",
+     lambda *x: ttnn.experimental.paged_fill_cache(*x[:3], valid_seq_len_tensor=x[3]),
+     "Device: valid_seq_len tensor is only supported when cache_position_modulo is set (bounded fill)"),
+    ("4x2x64x64 tile + 1x2x1x32x64 tile block/64x32/2x1", lambda *x: ttnn.update_cache(*x, 3),
+     "Device: Input tensor shard width (32) must equal padded width (64)"),
+    ("4x2x64x64 tile + 1x2x64x64 tile", lambda *x: ttnn.update_cache(*x, 3),
+     "Device: Input batch height (64) must equal cache batch (4) rounded up to a tile"),
     # rotary embeddings of other ranks
     ("32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
      "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
