@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from device.cores import CoreRangeSet
+from device.cores import CoreRangeSet, core_rectangle
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import TILE, Layout, MemoryConfig
@@ -18,7 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.planners.shape.reshape import reshaped_by
-from ops.programs.buffer_shapes import require_among
+from ops.programs.buffer_shapes import require_among, require_cores
 from ops.programs.data_movement.conversions import cloned, typecast_by
 from ops.programs.reduction.accumulate import Accumulate, accumulate_buffers, accumulating_cores
 from ops.programs.reduction.integral import (
@@ -166,6 +166,7 @@ def plan_added_images(
                 fp32_dest=call.fp32_dest,
                 allowed=call.cores,
             )
+            require_added_cores(call.cores, spec, "fast_reduce_nc")
             buffers, output = nc_buffers(op, before.spec, result, spec), PlanTensor(f"images.{number}", result)
             current = builder.run("FastReduceNCDeviceOperation", op, [before], output, buffers, dataflow=True)
             builder.free_own(before)
@@ -208,6 +209,17 @@ def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
                 f"FastReduceNC reduces only outer dims: dim must be between 0 and {rank - 3}, but has {axis}\n"
                 f"{owner}: use ttnn.sum"
             )
+
+
+def require_added_cores(cores: CoreRangeSet | None, spec: DeviceSpec, owner: str) -> None:
+    """Raises DeviceError for no cores to add images on, and for cores outside the device."""
+    device = core_rectangle(spec.grid.cols, spec.grid.rows)
+    if cores is not None and not device.contains(cores):
+        raise DeviceError(
+            f"FastReduceNC sub_core_grids {cores} must be contained in device compute grid {device}\n"
+            f"{owner}: name cores of the device"
+        )
+    require_cores(cores, spec, owner)
 
 
 def plan_integral_image(source: TensorSpec, spec: DeviceSpec) -> Plan:

@@ -6,8 +6,8 @@ One program reduces the last axis, the last but one, or several up to the last, 
 from dataclasses import dataclass
 from typing import Final
 
-from device.cores import CoreRangeSet
-from device.errors import DeviceError, NotSimulatedError
+from device.cores import CoreRange, CoreRangeSet
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
@@ -17,6 +17,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.reduction import require_no_dram_blocks, sharded_place, tiles_of_rows
 from ops.planners.shape.permute import permuted_by, transposed_by
 from ops.planners.shape.reshape import reshaped_by
+from ops.programs.buffer_shapes import require_cores
 from ops.programs.reduction.welford import Welford, welford_buffers
 
 FORMATS: Final = (FLOAT32, BFLOAT16, BFLOAT8_B)
@@ -38,9 +39,6 @@ class DeviationArguments:
 
 def plan_deviation(source: TensorSpec, call: DeviationArguments, spec: DeviceSpec) -> Plan:
     """Plan the deviation of the tensor "input", which has axes; raises DeviceError where the library refuses it."""
-    place = call.place
-    if place is not None and place.is_sharded() and place.shard_spec is None:
-        raise NotSimulatedError(f"{call.name}: a sharded memory_config without a shard_spec is not simulated; give one")
     return plan_of(source, spec, lambda builder, tensor: _Deviation(builder, tensor, call).planned(), attempts=True)
 
 
@@ -68,7 +66,7 @@ class _Deviation:
             turned = reshaped_by(builder, turned, (1, *turned.spec.shape), None, None, "row")
         read = turned
         if turned.spec.layout is Layout.ROW_MAJOR:
-            read = tiles_of_rows(builder, turned, "tiles", self.place)
+            read = tiles_of_rows(builder, turned, "tiles", self.place, call.cores)
         builder.free_own(turned, keep=[read, source])
         last = (-2,) if alone or (len(axes) == 1 and axes[0] == rank - 2) else tuple(range(-len(axes), 0))
         result = reduced = self._run(read, last)
@@ -106,6 +104,17 @@ class _Deviation:
             fp32_dest=call.fp32_dest,
             allowed=call.cores,
         )
+        self._require_cores(op)
         buffers = welford_buffers(op, spec, builder.device_spec)
         made = PlanTensor("reduced", target)
         return builder.run("WelfordReduceDeviceOperation", op, [read], made, buffers, dataflow=True)
+
+    def _require_cores(self, op: Welford) -> None:
+        """Raises DeviceError for no cores, and for working cores outside the device, by the group that works alike."""
+        spec, name = self.builder.device_spec, self.call.name
+        used = op.cores(spec).cores()
+        more = op.items % len(used) if used else 0  # cores with one item more than the others
+        groups = {"wu_g1": used[:more], "wu_g2": used[more:]} if more else {"wu_g1": used}
+        for unit, cores in groups.items():
+            group = CoreRangeSet([CoreRange(core, core) for core in cores])
+            require_cores(self.call.cores, spec, name, unit=unit, used=group)

@@ -359,7 +359,9 @@ def plan_unary(
         require_cores(cores, spec, name, unit="eltwise_unary")
     unknown = without_numbers(function, source.layout)
     if refused is None and lies_in_place(source, written.spec, spec):
-        refused, unknown = shards_outside(cores, source, name), unknown or shards_beside(cores, source, name)
+        refused = shards_outside(cores, source, name)
+        if refused is None:
+            unknown = unknown or shards_beside(cores, source, name)
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
 
     def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:

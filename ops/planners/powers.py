@@ -1,6 +1,6 @@
 """The plan of ttnn.pow of integers with a number as exponent. Rules: ttnn 0.81.1, compared with its plans."""
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
@@ -32,6 +32,10 @@ def plan_integer_power(
         raise DeviceError(
             f"pow: integers to negative integer powers are not allowed, got {exponent:g}\npow: typecast the tensor"
         )
+    if place is not None and place.is_sharded() and target is None:
+        if place.shard_spec is None:
+            raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec")
+        source.changed(memory_config=place, layout=Layout.TILE, padded_shape=None)  # which the library makes first
     if source.layout is not Layout.TILE:
         raise DeviceError(
             "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR\npow: bring the tensor into TILE_LAYOUT"
@@ -54,8 +58,6 @@ def plan_integer_power(
                 f"pow_int: output shape Shape({shapes[0]}) must match input shape Shape({shapes[1]})\n"
                 "output_tensor: give one like the input"
             )
-    if where.is_sharded() and where.shard_spec is None:
-        raise NotSimulatedError("pow: a sharded memory_config without a shard_spec is not simulated; give one")
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         op = IntegerPower(exponent=int(exponent), data_format=source.data_format)

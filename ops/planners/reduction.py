@@ -4,19 +4,20 @@ One program reduces the last axis, the last but one, or both. Other axes are fir
 or added image by image (`AddImages`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, prod
 from typing import Final
 
-from device.cores import CoreRangeSet
+from device.cores import CoreRangeSet, core_rectangle
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT32, DataFormat, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
+from device.spec.parts import GridSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.accumulation import require_added_cores
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
@@ -93,8 +94,7 @@ def axes_of_reduction(dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) -> Plan:
     """Plan a reduction of the tensor "input"; raises DeviceError where the library refuses it."""
-    for text in _refusals(source, call):
-        raise DeviceError(text)
+    require_reducible(source.data_format, call)
     return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
 
 
@@ -104,22 +104,17 @@ def reduced_by(builder: PlanBuilder, source: PlanTensor, call: ReduceArguments) 
     return reducer._reduced(source, call.axes, call.scalar, wide=False)
 
 
-def _refusals(source: TensorSpec, call: ReduceArguments) -> Iterator[str]:
-    data_format, name = source.data_format, call.name
+def require_reducible(data_format: DataFormat, call: ReduceArguments) -> None:
+    """Raises DeviceError for a format that the library refuses before it looks at the axes."""
     if call.mean and data_format in INTEGERS:
         named = data_format.name.upper()
-        yield f"ttnn.mean does not support integer inputs - got DataType::{named}.\ninput_tensor: typecast it to floats"
+        raise DeviceError(
+            f"ttnn.mean does not support integer inputs - got DataType::{named}.\ninput_tensor: typecast it to floats"
+        )
     if call.reduction is Reduction.MIN and call.fast and data_format == FLOAT32:
-        yield (
+        raise DeviceError(
             "ttnn.min does not support fast_and_approximate_mode=True on Float32 input: the FPU has no min, so SFPU "
             "path is both more accurate and faster.\nfast_and_approximate_mode: leave it out"
-        )
-    if call.layout is Layout.ROW_MAJOR and data_format.is_block:
-        yield (
-            f"output_layout=ROW_MAJOR is not supported for a DataType::{data_format.name.upper()} result: block-float "
-            "formats only exist in TILE layout, so honoring the request would silently widen the dtype to BFLOAT16. "
-            "Reduce to TILE and typecast explicitly if a row-major result is needed.\n"
-            f"{name}: typecast the result"
         )
 
 
@@ -189,6 +184,13 @@ class _Reducer:
         builder.free_own(*reversed(held), keep=[final, self.source])
         if not final.spec.shape:
             final = self._number(final)
+        if self.call.layout is Layout.ROW_MAJOR and final.spec.data_format.is_block:
+            raise DeviceError(
+                f"output_layout=ROW_MAJOR is not supported for a DataType::{final.spec.data_format.name.upper()} "
+                "result: block-float formats only exist in TILE layout, so honoring the request would silently widen "
+                "the dtype to BFLOAT16. Reduce to TILE and typecast explicitly if a row-major result is needed.\n"
+                f"{self.call.name}: typecast the result"
+            )
         if self.call.layout in (None, final.spec.layout):
             return final
         rows = self._in_rows(final)
@@ -240,6 +242,7 @@ class _Reducer:
                 fp32_dest=call.fp32_dest,
                 allowed=call.cores,
             )
+            require_added_cores(call.cores, builder.device_spec, call.name)
             buffers = nc_buffers(op, before.spec, target.spec, builder.device_spec)
             current = builder.run("FastReduceNCDeviceOperation", op, [before], target, buffers, dataflow=True)
             if before.name != source.name and before not in own:
@@ -322,7 +325,7 @@ class _Reducer:
         return interleaved and sums and len(axes) == 1 and stays
 
     def _tiles(self, source: PlanTensor, place: MemoryConfig) -> PlanTensor:
-        return tiles_of_rows(self.builder, source, self.name("tiles"), place)
+        return tiles_of_rows(self.builder, source, self.name("tiles"), place, self.call.cores)
 
     def _split(self, source: PlanTensor, scalar: float, data_format: DataFormat) -> PlanTensor | None:
         """Partial results of a long axis on more cores, and their reduction; None where one program does it."""
@@ -362,18 +365,19 @@ class _Reducer:
                 f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
             )
         require_no_dram_blocks("reduce", call.name, spec.memory_config, self.place)
-        shards = spec.memory_config.shard_spec if spec.memory_config.buffer_type is BufferType.L1 else None
-        if call.cores is not None and shards is not None and not call.cores.contains(shards.grid):
-            raise DeviceError(
-                f"Input shard grid {shards.grid} must be contained in program core grid {call.cores}\n"
-                "sub_core_grids: name the cores of the shards, too"
-            )
         target_layout = layout or spec.layout
         if axes == (-2,) and self.layout is Layout.TILE:
             target_layout = Layout.TILE
         if slices > 1:
             target_layout = Layout.ROW_MAJOR
         target = PlanTensor(self.name("reduced"), self._target(spec, axes, data_format, target_layout, slices))
+        shards = spec.memory_config.shard_spec if spec.memory_config.buffer_type is BufferType.L1 else None
+        _require_program_cores(call.cores, builder.device_spec.grid, call.name)
+        if call.cores is not None and shards is not None and not call.cores.contains(shards.grid):
+            raise DeviceError(
+                f"Input shard grid {shards.grid} must be contained in program core grid {call.cores}\n"
+                "sub_core_grids: name the cores of the shards, too"
+            )
         work = Work.of(spec, target.spec, axes, slices, call.cores, builder.device_spec.grid)
         negates = reduction is Reduction.MIN and not self._by_vector_unit(spec.data_format)
         room = negated_room(spec, target.spec, work) if negates and axes == (-2,) else None
@@ -423,14 +427,26 @@ class _Reducer:
         return TensorSpec(shape, data_format, layout, sharded_place(spec, shape, self.place))
 
 
-def tiles_of_rows(builder: PlanBuilder, source: PlanTensor, name: str, place: MemoryConfig) -> PlanTensor:
-    """Tiles of a tensor in rows, which the programs read; a vector is seen as a single row."""
+def tiles_of_rows(
+    builder: PlanBuilder, source: PlanTensor, name: str, place: MemoryConfig, cores: CoreRangeSet | None
+) -> PlanTensor:
+    """Tiles of a tensor in rows, which the programs read, made on some cores or all; a vector is seen as a row."""
     spec = source.spec
     if len(spec.shape) == 1:
         spec = spec.changed(shape=(1, *spec.shape), padded_shape=None)
     padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
     rows = PlanTensor(source.name, spec)
-    return tilized_by(builder, rows, name, place=place, padded_shape=padded, whole=False)
+    return tilized_by(builder, rows, name, place=place, padded_shape=padded, whole=False, cores=cores)
+
+
+def _require_program_cores(cores: CoreRangeSet | None, grid: GridSpec, function: str) -> None:
+    """Raises DeviceError for no cores, and for cores outside the device."""
+    way_out = f"{function}: name cores of the device in sub_core_grids, or leave it out"
+    if cores is not None and cores.empty():
+        raise DeviceError(f"Program core grid must not be empty\n{way_out}")
+    device = core_rectangle(grid.cols, grid.rows)
+    if cores is not None and not device.contains(cores):
+        raise DeviceError(f"Program core grid {cores} must be contained in device grid {device}\n{way_out}")
 
 
 def require_no_dram_blocks(program: str, function: str, source: MemoryConfig, place: MemoryConfig) -> None:

@@ -1,6 +1,7 @@
 """ttnn's functions that reduce axes of a tensor: sum, mean, max, min, std, var."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import nan, prod
 from typing import Any, ClassVar
 
@@ -8,7 +9,7 @@ from device.cores import CoreRangeSet
 from device.errors import shown
 from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.deviation import DeviationArguments, plan_deviation
-from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction
+from ops.planners.reduction import ReduceArguments, axes_of_reduction, plan_reduction, require_reducible
 from ops.programs.reduction.reduce import Reduction
 from ttsim.api.creation import full
 from ttsim.api.device_calls import converted, required_device
@@ -71,15 +72,10 @@ class Reducing(AlongAxes):
         tensor, name = self.input_tensor, self._name
         dims = dims_of(name, self.dim)
         required_device(name, tensor)
-        axes = axes_of_reduction(dims, len(tensor.shape))
-        if is_empty(tensor):
-            value = (nan if self._mean else 0.0) if self._reduction is Reduction.SUM else None
-            place, layout = self.memory_config, self.output_layout
-            return reduced(tensor, axes, place, keeps=self.keepdim, value=value, layout=layout, fills=True)
         call = ReduceArguments(
             name=name,
             reduction=self._reduction,
-            axes=axes,
+            axes=(),
             keeps=self.keepdim,
             mean=self._mean,
             scalar=self.scalar,
@@ -89,7 +85,13 @@ class Reducing(AlongAxes):
             cores=self.sub_core_grids,
             **compute_fields(self.compute_kernel_config),
         )
-        return converted(name, plan_reduction, tensor, call)
+        require_reducible(tensor.spec.data_format, call)
+        axes = axes_of_reduction(dims, len(tensor.shape))
+        if is_empty(tensor):
+            value = (nan if self._mean else 0.0) if self._reduction is Reduction.SUM else None
+            place, layout = self.memory_config, self.output_layout
+            return reduced(tensor, axes, place, keeps=self.keepdim, value=value, layout=layout, fills=True)
+        return converted(name, plan_reduction, tensor, replace(call, axes=axes))
 
 
 _PARAMETERS = (

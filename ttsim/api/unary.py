@@ -91,6 +91,7 @@ WITH_FAST_MODE: Final = frozenset((
     "erf", "exp", "gelu", "log", "log10", "log1p", "log2", "mish", "rsqrt", "sigmoid_accurate", "sqrt", "tanh",
 ))  # fmt: skip
 WHOLE_NUMBERS: Final = ("decimals", "k")  # parameters of ttnn's functions that are integers
+OPTIONAL_NUMBERS: Final = ("decimals", "eps")  # parameters of round and logit that may be None
 IN_MEMORY_ALONE: Final = frozenset(("polygamma",))  # functions that 0.81.1 gives no output_tensor and no cores
 
 
@@ -126,7 +127,7 @@ def _bound(
     if len(args) > len(placed):
         raise wrong(name, f"{len(args) - len(placed)} by position are too many")
     for key, number in values.items():
-        if number is None and parameters[key] is not None:  # the default, as in round and logit
+        if number is None and key in OPTIONAL_NUMBERS:  # the default
             values[key] = parameters[key]
         elif not isinstance(number, Integral if key in WHOLE_NUMBERS else Real):
             kind = "an integer" if key in WHOLE_NUMBERS else "a number"

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from device.cores import core_rectangle
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import Layout
@@ -89,3 +90,12 @@ def test_ragged_shards_of_a_vector_are_no_row():
     source = TensorSpec((100,), BFLOAT16, ROWS, place("l1 width/1x32/4"))
     with pytest.raises(DeviceError, match="Changing the last dimension of a sharded tensor is not supported"):
         plan_deviation(source, DeviationArguments(name="std", axes=(0,), keeps=False), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit"),
+    [(21, "wu_g1"), (11, "wu_g2")],  # of 12 rows, 12 cores have one; or the first of 11 cores has two
+)
+def test_working_cores_outside_the_device_are_refused_by_their_group(columns, unit):
+    with pytest.raises(DeviceError, match=re.escape(f"WorkUnitSpec '{unit}' targets node (8,0), which is out of")):
+        planned((2, 3, 64, 64), (3,), cores=core_rectangle(columns, 1))

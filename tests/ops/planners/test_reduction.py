@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from device.cores import CoreCoord, CoreRange, CoreRangeSet, first_cores
+from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
@@ -236,3 +236,47 @@ def test_a_vector_in_width_shards_is_reduced_as_a_row():
     assert [name for name, *_ in operations(plan)] == ["TilizeWithValPadding", "Reduce"]
     (tiles,) = [spec for name, spec in plan.tensors.items() if name.startswith("tiles")]
     assert (tiles.shape, list(tiles.shards.shape)) == ((1, 64), [32, 32])
+
+
+@pytest.mark.parametrize(
+    ("call", "dims", "cores", "message"),
+    [
+        ({}, (-1,), (11, 1), "Program core grid {[0-0 - 10-0]} must be contained in device grid {[0-0 - 7-7]}"),
+        ({}, (-1,), None, "Program core grid must not be empty"),
+        ({}, (0,), (11, 1), "FastReduceNC sub_core_grids {[0-0 - 10-0]} must be contained in device compute grid"),
+        ({}, (0,), None, "Core grid must contain at least one core"),
+        (
+            {"layout": Layout.ROW_MAJOR, "name": "max"},
+            (-1,),
+            (21, 1),
+            "WorkUnitSpec 'main' targets node (8,0), which is out of",
+        ),
+        (
+            {"layout": Layout.ROW_MAJOR, "name": "max"},
+            (-1,),
+            None,
+            "vector::_M_range_check: __n (which is 0) >= this->size()",
+        ),
+    ],
+)
+def test_cores_outside_the_device_are_refused_by_each_program(call, dims, cores, message):
+    allowed = CoreRangeSet() if cores is None else core_rectangle(*cores)
+    assert refusal(lambda: planned(IMAGES, dims, cores=allowed, **call)).startswith(message)
+
+
+def refusal(write):
+    """The error that a call raises, that its first refused program has, or in which its plan ends."""
+    try:
+        steps = write().steps
+    except DeviceError as error:
+        return str(error)
+    return (
+        next((step.refused for step in steps if isinstance(step, Operation) and step.refused), None) or steps[-1].text
+    )
+
+
+def test_block_floats_in_rows_are_refused_once_they_are_reduced():
+    fields = {"data_format": BFLOAT8_B, "layout_of_result": Layout.ROW_MAJOR}
+    plan = planned((64, 64), (-1,), **fields)
+    assert operations(plan)
+    assert plan.steps[-1].text.startswith("output_layout=ROW_MAJOR is not supported for a DataType::BFLOAT8_B result")

@@ -529,10 +529,16 @@ REFUSED = [
     # ttnn's own names of operands
     ("64x64 tile", lambda x: ttnn.eq_(x, input_tensor_b=2.0), "ArgumentType: ttnn.eq_(): incompatible"),
     ("64x64 tile", lambda x: ttnn.multiply_(x, input_tensor_b=2.0), "ArgumentType: ttnn.multiply_(): incompatible"),
+    ("64x64 tile int32", lambda x: ttnn.mean(x, 7), "Device: ttnn.mean does not support integer inputs"),
+    ("64x64 tile", lambda x: ttnn.hardtanh(x, max_val=None), "ArgumentType: ttnn.hardtanh(): incompatible"),
+    ("64x64 rows int32", lambda x: ttnn.pow(x, 2, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG),
+     "Device: bad optional access\n"),
     ("64x64 tile", lambda x: ttnn.add_(x, input_b=2.0), "ArgumentType: ttnn.add_(): incompatible"),
     # cores that a call may use
     ("64x64 tile block/32x32/2x2", lambda x: ttnn.relu(x, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
-     "Device: Kernel 'reader' is setting runtime_arg_values for node 0-1, but the kernel does not run on that node.\n"),
+     "NotSimulated: relu: shards on cores beside sub_core_grids are not simulated"),
+    ("64x64 tile block/32x32/2x2", lambda x: ttnn.relu(x, sub_core_grids=ttnn.CoreGrid(x=1, y=2).core_range_set()),
+     "Device: Kernel 'reader' is setting runtime_arg_values for node 1-0, but the kernel does not run on that node.\n"),
     ("64x64 tile block/32x32/2x2", lambda x: ttnn.add(x, x, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
      "NotSimulated: add: shards on cores beside sub_core_grids are not simulated"),
     ("64x64 tile int32", lambda x: ttnn.mac(x, x, x, sub_core_grids=ttnn.CoreGrid(x=2, y=1).core_range_set()),
