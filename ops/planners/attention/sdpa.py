@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.plan import Plan
@@ -91,8 +91,6 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
             )
         if tensor.memory_config.is_sharded():
             yield "Operands to SDPA need to be DRAM/L1 interleaved"
-        if len(tensor.shape) < RANK:
-            raise _of_other_rank(tensor)
     if call.causal and call.mask is not None:
         yield "is_causal and attn_mask cannot both be present. Got is_causal: true, attn_mask: true"
     if call.window and call.mask is not None:
@@ -102,17 +100,19 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         )
     if call.mask is not None:
         yield from _refusals_of_mask(call, call.mask)
-    (batch, heads, rows, size, *_), (_, key_heads, keys, *_) = query.shape, key.shape
+    batch, heads = query.shape[0], side(query.shape, 1)
+    key_heads, rows, size, keys = side(key.shape, 1), side(query.shape, 2), side(query.shape, 3), side(key.shape, 2)
     if call.causal and rows != keys:
         yield f"Causal SDPA requires Q and K to have the same sequence length. Got Q: {rows}, K: {keys}"
     if not key.shape[0] == value.shape[0] == batch:
         yield f"K and V batch must match. Got K: {key.shape[0]}, V: {value.shape[0]}"
-    if value.shape[1] != key_heads:
-        yield f"K and V num_heads must match. Got K: {key_heads}, V: {value.shape[1]}"
-    if value.shape[2] != keys:
-        yield f"K and V sequence length must match. Got K: {keys}, V: {value.shape[2]}"
-    if not key.shape[3] == value.shape[3] == size:
-        yield f"K and V hidden dim must match. Got K: {key.shape[3]}, V: {value.shape[3]}"
+    if (others := side(value.shape, 1)) != key_heads:
+        yield f"K and V num_heads must match. Got K: {key_heads}, V: {others}"
+    if (others := side(value.shape, 2)) != keys:
+        yield f"K and V sequence length must match. Got K: {keys}, V: {others}"
+    key_size, value_size = side(key.shape, 3), side(value.shape, 3)
+    if not key_size == value_size == size:
+        yield f"K and V hidden dim must match. Got K: {key_size}, V: {value_size}"
     if heads < key_heads or heads % key_heads:
         yield (
             "Q num_heads must be >= K num_heads and divisible by K num_heads, and K num_heads must be greater than 0. "
@@ -127,8 +127,6 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
     if call.sinks is not None:
         yield from _refusals_of_sinks(call.sinks, heads)
     for tensor in (query, key, value):
-        if len(tensor.shape) > RANK:
-            raise _of_other_rank(tensor)
         if tensor.shape[3] % TILE:
             yield "Padding is not supported on the head_dim dimension"
     if call.grid is not None and call.grid[0] * call.grid[1] > spec.grid.cores:
@@ -139,10 +137,6 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         )
 
 
-def _of_other_rank(tensor: TensorSpec) -> NotSimulatedError:
-    return NotSimulatedError(f"scaled_dot_product_attention: ttsim does not simulate rank {len(tensor.shape)}; {HINT}")
-
-
 def _refusals_of_sinks(sinks: TensorSpec, heads: int) -> Iterator[str]:
     if sinks.layout is not Layout.TILE:
         yield "Attention sink must be tilized"
@@ -150,17 +144,13 @@ def _refusals_of_sinks(sinks: TensorSpec, heads: int) -> Iterator[str]:
         yield "Attention sink must be in BF16, BFP8, or BFP4 dataformat"
     if sinks.memory_config.buffer_type is not BufferType.DRAM:
         yield "Attention sink must be in DRAM"
-    batch, *others = sinks.shape
-    if batch != 1:
-        yield f"Attention sink batch dimension must be 1. Got {batch}"
-    if len(sinks.shape) != RANK:
-        raise NotSimulatedError("scaled_dot_product_attention: ttsim simulates sinks [1, heads, 1, 1]; reshape them")
-    own, rows, columns = others
-    if own != heads:
+    if sinks.shape[0] != 1:
+        yield f"Attention sink batch dimension must be 1. Got {sinks.shape[0]}"
+    if (own := side(sinks.shape, 1)) != heads:
         yield f"Attention sink num_heads must match Q num_heads. Got sink: {own}, Q: {heads}"
-    if rows != 1:
+    if (rows := side(sinks.shape, 2)) != 1:
         yield f"Attention sink sequence dimension must be 1. Got {rows}"
-    if columns != 1:
+    if (columns := side(sinks.shape, 3)) != 1:
         yield f"Attention sink hidden dimension must be 1. Got {columns}"
 
 
@@ -174,16 +164,19 @@ def _refusals_of_mask(call: AttentionArguments, mask: TensorSpec) -> Iterator[st
         yield "When mask is provided to SDPA, it must be in DRAM"
     if mask.shape[0] not in (1, query[0]):
         yield ("Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension")
-    if mask.shape[1] not in (1, query[1]):
+    if (heads := side(mask.shape, 1)) != 1 and heads != side(query, 1):
         yield ("Mask num_heads must either be 1 (to be broadcasted across all heads) or must match Q heads dimension")
-    if mask.shape[2] != query[2]:
+    if side(mask.shape, 2) != side(query, 2):
         yield "Mask sequence length must match Q sequence length"
-    if mask.shape[3] != key[2]:
+    if side(mask.shape, 3) != side(key, 2):
         yield "Mask sequence length must match K sequence length"
 
 
 def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     """Plan the attention of "query", "key" and "value", with a "mask" that was divided by the scale, and "sinks"."""
+    tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask, "sinks": call.sinks}
+    if any(tensor is not None and len(tensor.shape) != RANK for tensor in tensors.values()):
+        raise NotSimulatedError(f"scaled_dot_product_attention: ttsim simulates tensors of {RANK} axes; {HINT}")
     grid = (spec.grid.cols, spec.grid.rows) if call.grid is None else call.grid
     if grid[0] > spec.grid.cols or grid[1] > spec.grid.rows or min(grid) < 1:
         raise NotSimulatedError(
@@ -207,7 +200,6 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     in_step = call.even_pairs and not call.window and least is not None and cores.num_cores() >= least
     held = call.held_in_step if in_step else BUFFERING
     buffers = _buffers(call, chunks, held)
-    tensors = {"query": call.query, "key": call.key, "value": call.value, "mask": call.mask, "sinks": call.sinks}
     shape = (batch, 1, rows, heads * size) if call.joined else call.query.shape
 
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:

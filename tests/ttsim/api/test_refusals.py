@@ -580,6 +580,13 @@ REFUSED = [
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
+    # attention of other ranks
+    ("64 tile + 1x2x64x64 tile + 1x2x64x64 tile + 1x1x32x64 tile",
+     lambda *x: ttnn.transformer.scaled_dot_product_attention(*x[:3], is_causal=False, attn_mask=x[3]),
+     "Device: ShapeBase[] index out of range. 2 not in [-4, 1)"),
+    ("1x2x32x64 tile + 2x64x64 tile + 1x2x64x64 tile",
+     lambda *x: ttnn.transformer.scaled_dot_product_attention(*x, is_causal=False),
+     "Device: K and V batch must match. Got K: 2, V: 1"),
     # caches of other ranks
     ("64x64 tile + 1x1x64x64 tile + 1x4 int32", ttnn.experimental.paged_fill_cache,
      "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
