@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, side
+from device.memory.layouts import TensorSpec, require_shard_spec, side
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up, round_up
 from device.plan import Plan
@@ -52,6 +52,14 @@ class AttentionArguments:
         """What scores are multiplied by."""
         return 1.0 / sqrt(self.query.shape[-1]) if self.scale is None else self.scale
 
+    def result(self) -> TensorSpec:
+        """The result; raises DeviceError for a place that does not hold it."""
+        place, shape = DRAM_MEMORY_CONFIG if self.place is None else self.place, self.query.shape
+        require_shard_spec(place, in_rows=self.query.layout is Layout.ROW_MAJOR)
+        if self.joined and len(shape) == RANK:
+            shape = (shape[0], 1, shape[2], shape[1] * shape[3])
+        return TensorSpec(shape, self.query.data_format, self.query.layout, place)
+
     @property
     def pairs_chunks(self) -> bool:
         """Whether chunks of queries go in pairs, one with few keys and one with many."""
@@ -75,6 +83,7 @@ class AttentionArguments:
 
 def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
     """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
+    call.result()  # which the library plans first
     for text in _refusals(call, spec):
         raise DeviceError(f"{text}\n{HINT}")
 
@@ -183,11 +192,6 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
             "scaled_dot_product_attention: ttsim does not simulate a grid that reaches beyond the device's; give one "
             f"of at most {spec.grid.cols}x{spec.grid.rows} cores"
         )
-    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
-    if place.is_sharded() and place.shard_spec is None:
-        raise NotSimulatedError(
-            "scaled_dot_product_attention: ttsim does not simulate shards without a shard_spec; give one"
-        )
     cores, (batch, heads, rows, size) = core_rectangle(grid), call.query.shape
     chunks = _shared(call, cores.num_cores())
     op = ScaledDotProduct(
@@ -200,14 +204,12 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
     in_step = call.even_pairs and not call.window and least is not None and cores.num_cores() >= least
     held = call.held_in_step if in_step else BUFFERING
     buffers = _buffers(call, chunks, held)
-    shape = (batch, 1, rows, heads * size) if call.joined else call.query.shape
 
     def write(builder: PlanBuilder, *read: PlanTensor) -> PlanTensor:
-        result = TensorSpec(shape, call.query.data_format, Layout.TILE, place)
         made = [tile_buffer(name, tiles, data_format, cores) for name, tiles, data_format in buffers]
         if in_step and not (call.query.data_format.is_block and call.fp32_dest):
             made.insert(len(OPERANDS), buffer("scratch", SCRATCH_BYTES * (held + 1), BFLOAT16, cores))
-        return builder.run("SDPAOperation", op, read, PlanTensor("output", result), tuple(made))
+        return builder.run("SDPAOperation", op, read, PlanTensor("output", call.result()), tuple(made))
 
     return plan_of(tensors, spec, write)
 

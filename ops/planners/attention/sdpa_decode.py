@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod, sqrt
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentIndexError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, side
+from device.memory.layouts import TensorSpec, require_shard_spec, side
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, INT32, DataFormat, div_up
 from device.plan import CircularBuffer, Plan
@@ -57,6 +58,17 @@ class DecodeArguments:
         return f"{'' if self.table is None else 'paged_'}scaled_dot_product_attention_decode"
 
     @property
+    def written(self) -> MemoryConfig:
+        """Memory of the result."""
+        return DRAM_MEMORY_CONFIG if self.place is None else self.place
+
+    def result(self) -> TensorSpec:
+        """The result; raises DeviceError for a place that does not hold it."""
+        require_shard_spec(self.written, in_rows=self.query.layout is Layout.ROW_MAJOR)
+        shape = (self.query.shape[0], self.users, *self.query.shape[2:])
+        return TensorSpec(shape, self.query.data_format, self.query.layout, self.written)
+
+    @property
     def users(self) -> int:
         """Users, of whom a table has a row each."""
         return side(self.query.padded_shape, 1) if self.table is None else side(self.table.padded_shape, 0)
@@ -83,10 +95,8 @@ class DecodeArguments:
 
 def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the attention of "query", "key" and "value", with the positions "indices" and the "table" of blocks."""
-    for text in _refusals(call, spec):
+    for text in chain(_chunk_refusals(call), _refusals(call, spec)):
         raise DeviceError(f"{text}\n{call.owner}: {HINT}")
-    if call.candidates:
-        raise NotSimulatedError(f"{call.owner}: spec_multi_pos_tiles is not simulated; leave it out")
     whole = (call.query, call.key, call.value, *([] if call.mask is None else [call.mask]))
     if call.query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != RANK for tensor in whole):
         raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of {RANK} axes in TILE layout")
@@ -101,7 +111,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     most = count if call.grid is None and call.table is None else call.most_cores * users * key_heads
     user_cores = min(count, most) // users
     head_cores, core_heads = max(1, user_cores // key_heads), div_up(key_heads, user_cores)
-    deep = call.chunk_keys // TILE or dst_tiles(fp32_dest=call.fp32_dest)
+    deep = call.chunk_keys // TILE or dst_tiles(fp32_dest=call.fp32_dest or call.candidates > 0)
     for text in _program_refusals(call, head_cores):
         raise DeviceError(f"{text}\n{call.owner}: give a program_config with other cores or chunks")
     op = DecodeAttention(
@@ -112,9 +122,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         size=call.query.shape[-1], cores=cores, core_keys=core_heads * div_up(keys // TILE, deep * head_cores) * deep,
         window=call.window, has_mask=call.mask is not None, has_sinks=call.sinks is not None,
     )  # fmt: skip
-    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
-    shape = (call.query.shape[0], users, *call.query.shape[2:])
-    result = PlanTensor("output", TensorSpec(shape, call.query.data_format, Layout.TILE, place))
+    place, result = call.written, PlanTensor("output", call.result())
     buffers = _buffers(call, deep, head_cores, cores, spec)
     packed = (
         shard_view("packed", result, spec, cores)
@@ -124,7 +132,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
 
     unknown = {
         "other users in the table than in the queries": users != call.query.shape[1], "attn_mask": call.mask,
-        "cache_position_modulo": call.modulo,
+        "cache_position_modulo": call.modulo, "spec_multi_pos_tiles": call.candidates,
         "sliding_window_size without is_causal": call.window and not call.causal,
     }  # fmt: skip
 
@@ -162,7 +170,9 @@ def _wide(call: DecodeArguments) -> int:
 
 def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
-    place = DRAM_MEMORY_CONFIG if call.place is None else call.place
+    place = call.written
+    side(call.query.shape, 2)  # the library counts heads, and plans the result, before it looks at tensors
+    call.result()
     yield from _operand_refusals(call)
     yield from _place_refusals(call, place)
     if call.mask is not None:
@@ -192,16 +202,20 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
                 yield f"No core coordinate found at location: ({core.x}, {core.y}, TENSIX, LOGICAL)"
 
 
-def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
-    """What is wrong with chunks, formats and layouts."""
-    query, key, value, chunk = call.query, call.key, call.value, call.chunk_keys
+def _chunk_refusals(call: DecodeArguments) -> Iterator[str]:
+    """What is wrong with chunks of keys."""
+    chunk = call.chunk_keys
     if call.chunk & (call.chunk - 1):
         yield f"User provided k_chunk_size must be power of 2, got: {call.chunk}"
     if call.chunk % TILE:
         yield f"User provided k_chunk_size must be multiple of 32, got: {call.chunk}"
     if chunk % TILE:
         yield f"Chunk size must be multiple of 32, but the maximum calculated k_chunk_size is: {chunk}"
-    side(query.shape, 2)  # the library counts heads first
+
+
+def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
+    """What is wrong with formats and layouts."""
+    query, key, value = call.query, call.key, call.value
     for tensor in (query, key, value):
         if tensor.data_format not in FORMATS:
             yield f"Unsupported data type DataType::{tensor.data_format.name.upper()}."
@@ -214,13 +228,19 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
 def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
     """What is wrong with rows of tiles of queries that have a position each."""
     name, query = "spec_multi_pos_tiles", call.query.padded_shape
-    users, rows = side(query, 1), side(query, 2)
+    rows = side(query, 2)
     if not call.causal:
         yield f"{name} requires is_causal"
     if call.indices is None:
         yield f"{name} requires a cur_pos tensor"
     if call.window:
         yield f"{name} is not supported with sliding_window_size"
+    if call.mask is not None:
+        yield f"{name} is not supported with an explicit attn_mask"
+    if call.query.memory_config.is_sharded():
+        yield f"{name} requires an unsharded (DRAM interleaved) Q tensor"
+    if call.query.data_format != BFLOAT16:
+        yield f"{name} requires a BFLOAT16 Q tensor, got DataType::{call.query.data_format.name.upper()}"
     if (heads := side(call.key.padded_shape, 1)) != 1:
         yield f"{name} requires num_kv_heads == 1, got {heads}"
     if rows != count * TILE:
@@ -233,9 +253,6 @@ def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
             f"{name} requires full {TILE}x{TILE} tiles (use_half_tile must be false), but Q has {call.query.shape[2]} "
             "logical heads"
         )
-    entries = 0 if call.indices is None else call.indices.padded_shape[-1]
-    if entries != users * count:
-        yield f"{name}={count}: cur_pos must have {users * count} entries (B={users} groups of {count}), got {entries}"
 
 
 def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
@@ -310,8 +327,6 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
             "Output memory config layout must be HEIGHT_SHARDED when sharded but got "
             f"TensorMemoryLayout::{place.memory_layout.name}"
         )
-    if place.is_sharded() and place.shard_spec is None:
-        raise NotSimulatedError(f"{call.owner}: ttsim does not simulate shards without a shard_spec; give one")
     if query.layout is Layout.ROW_MAJOR and (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
         yield (
             "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
@@ -390,7 +405,7 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
             yield f"Expect cur_pos to be INT32, got DataType::{positions.data_format.name.upper()}"
         if positions.layout is not Layout.ROW_MAJOR:
             yield f"Expect cur_pos to be ROW_MAJOR, got Layout::{positions.layout.name}"
-        if positions.padded_shape[-1] != users:
+        if not call.candidates and positions.padded_shape[-1] != users:
             yield f"cur_pos must have batch size equal to Q, got {positions.padded_shape[0]} and {users}"
     if table.data_format != INT32:
         yield "Error: SDPA currently only supports INT32 datatype"
@@ -403,6 +418,15 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
         yield "Q, K, V must have same hidden size"
     if call.modulo is not None:
         yield from _modulo_refusals(call.modulo, rows, call.window)
+    if (
+        (count := call.candidates)
+        and positions is not None
+        and (entries := positions.padded_shape[-1]) != users * count
+    ):
+        yield (
+            f"spec_multi_pos_tiles={count}: cur_pos must have {users * count} entries (B={users} groups of {count}), "
+            f"got {entries}"
+        )
     if not call.causal and not call.chunk_keys:
         yield "Must provide k_chunk_size if paged and non-causal!"
     if not call.causal and call.keys % call.chunk_keys:
@@ -452,7 +476,7 @@ def _buffers(
         *page("positions", call.indices),
         *page("positions_of_writer", call.indices),
         *page("blocks", call.table),
-        tiles("tilized_query", outputs, call.query.data_format),
+        tiles("tilized_query", 1 if call.candidates else outputs, call.query.data_format),
         tiles("ones", 1, whole=True),
         tiles("zeros", 1),
         *([tiles("window", scores, mask_format)] if call.window else []),
@@ -466,5 +490,5 @@ def _buffers(
         tiles("maxima_sent", high),
         tiles("sums_sent", high),
     ]
-    parts = (outputs + 2 * high) * (head_cores - 1)
+    parts = (outputs + 2 * high) * ((head_cores - 1).bit_length() if call.candidates else head_cores - 1)
     return [*made, tiles("parts", parts)] if parts else made
