@@ -6,7 +6,14 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
@@ -14,17 +21,18 @@ from ops.planners.conv.checks import FOLDING_WAY_OUT
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.fold import FoldWindows, fold_buffers, whole_windows
 from ops.programs.data_movement.pad import PadWith, around_image, pad_buffers
-from ops.programs.data_movement.placement import convert, converted, uploaded_image
+from ops.programs.data_movement.placement import blocks_in_dram, convert, converted, uploaded_image
 from ops.programs.data_movement.reshape import reshaped
 
 FOLDED: Final = "input.folded"
+HEIGHT: Final = TensorMemoryLayout.HEIGHT_SHARDED
 
 
 def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     """The input with its windows folded into channels, as rows: "input.folded" [N, H / sh, W / sw, sh * sw * C]."""
     source = builder.tensor("input")
     start = uploaded_image(builder, source) if call.input.on_host else source
-    image = current = reshaped(builder, start, call.image_shape, "input.image")
+    image = current = _gathered(builder, reshaped(builder, start, call.image_shape, "input.image"))
     builder.free_own(start, keep=[image])
     if any(call.padding):
         (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
@@ -36,7 +44,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
         current = builder.run("PadDeviceOperation", op, [image], target, buffers, dataflow=True)
     ready = rows = _as_rows(builder, current)
     builder.free_own(current, keep=[image, rows])
-    if rows.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:  # whole rows of windows on a core
+    if rows.spec.memory_config.memory_layout is HEIGHT:  # whole rows of windows on a core
         ready = convert(builder, rows, whole_windows(rows.spec, call.stride, builder.device_spec), "input.dealt")
         builder.free_own(rows, keep=[image, ready])
     folded = _folded(builder, call, ready)
@@ -46,6 +54,20 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     return folded
 
 
+def _gathered(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
+    """Rows of shards in DRAM that are wider than the channels, interleaved in L1; those of HEIGHT stay, to be refused.
+
+    Raises DeviceError for BLOCK shards in DRAM, which no program copies.
+    """
+    spec, place = image.spec, image.spec.memory_config
+    wide = spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != spec.shape[-1]
+    if not wide or place.buffer_type is not BufferType.DRAM or place.memory_layout is HEIGHT:
+        return image
+    if (text := blocks_in_dram(place)) is not None:
+        raise DeviceError(text)
+    return converted(builder, Conversion.COPY, image, spec.changed(memory_config=L1_MEMORY_CONFIG), "input.gathered")
+
+
 def _as_rows(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
     """Rows of tiles that Fold does not read: tiles in shards, and tiles whose rows split words."""
     spec, place = image.spec, image.spec.memory_config
@@ -53,6 +75,8 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
     splits_words = row_bytes % builder.device_spec.l1.alignment_bytes != 0
     if spec.layout is not Layout.TILE or not (place.is_sharded() or splits_words):
         return image
+    if (text := blocks_in_dram(place)) is not None:
+        raise DeviceError(text)
     whole, shards = not any(side % TILE for side in spec.shape[-2:]), place.shard_spec
     if shards is not None and not whole:
         if place.memory_layout is TensorMemoryLayout.BLOCK_SHARDED and prod(spec.shape[:-2]) > 1:
@@ -60,7 +84,7 @@ def _as_rows(builder: PlanBuilder, image: PlanTensor) -> PlanTensor:
                 "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED\n"
                 f"input_tensor: Fold wants rows of an image of {list(spec.shape)}; give rows, or other shards"
             )
-        if place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED:
+        if place.memory_layout is HEIGHT:
             place = replace(place, shard_spec=shards.changed(shape=(_untiled_rows(spec, shards), spec.shape[-1])))
         elif place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             rows = prod(spec.shape[:-1])

@@ -94,9 +94,10 @@ def _place_refusals(
     if memory.memory_layout is WIDTH and cores > device_grid.cols:  # its output goes to one row of cores
         outside = no_bank(CoreCoord(device_grid.cols, 0), device_grid.cores, "L1")
         yield f"{outside}{device_grid.cols}x{device_grid.rows}"
-    if memory.memory_layout is HEIGHT and memory.buffer_type is not BufferType.L1:
+    if memory.memory_layout in (HEIGHT, BLOCK) and memory.buffer_type is not BufferType.L1:
+        program = MatmulProgram.MCAST_IN1 if memory.memory_layout is HEIGHT else MatmulProgram.MCAST_2D
         yield (
-            "MatmulMultiCoreReuseMultiCast1DProgramConfig: input A and output buffer types must match, got input: "
+            f"{program.config_name}: input A and output buffer types must match, got input: "
             f"BufferType::{memory.buffer_type.name} vs output: BufferType::L1\n"
             "input_tensor: its shards in DRAM lie as the convolution wants them, and are not moved; put the input in L1"
         )

@@ -114,6 +114,37 @@ def test_windows_side_by_side_are_folded(values, place, padding, groups):
     same((2, 4, 7 if any(padding) else 6, 8), (6, 8 // groups, 2, 3), values=values, place=place, **window)
 
 
+def folded(device, image, shards, *, layout=ttsim.ROW_MAJOR_LAYOUT, **call):
+    """2x2 windows side by side of an image of four axes in shards, with a weight of ones for four channels."""
+    x = ttsim.from_numpy(image, ttsim.bfloat16, layout=layout, device=device, memory_config=place(shards))
+    channels, sides = image.shape[-1], image.shape[1:3]
+    call = {"input_tensor": x, "batch_size": len(image), "stride": (2, 2)} | call
+    return dense(device, sides, (channels, 4), (2, 2), **call)
+
+
+@pytest.mark.parametrize("padding", [(0, 0, 0, 0), (1, 1, 0, 0)])
+def test_shards_in_dram_that_are_wider_than_the_channels_are_gathered_before_folding(device, padding):
+    image = np.arange(2 * 4 * 8 * 40).reshape(2, 4, 8, 40) % 3
+    expected = definition(image, np.ones((4, 40, 2, 2)), stride=(2, 2), padding=padding, dilation=(1, 1), groups=1)
+    assert np.array_equal(
+        folded(device, image, "width/64x16/3 dram", padding=padding).to_numpy().ravel(), expected.ravel()
+    )
+
+
+@pytest.mark.parametrize(
+    ("shards", "options", "error"),
+    [
+        ("block/512x48/2x1 dram", {}, "We don't support DRAM block sharding"),
+        ("block/512x32/2x1 dram", {"layout": ttsim.TILE_LAYOUT}, "We don't support DRAM block sharding"),
+        ("height/128x80/4 dram", {}, "Shard width 320 must match physical width 256 for height sharded"),
+        ("block/512x32/2x1 dram", {}, "MatmulMultiCoreReuseMultiCastProgramConfig: input A and output buffer types"),
+    ],
+)
+def test_shards_in_dram_that_no_folding_takes(device, shards, options, error):
+    with pytest.raises(ttsim.DeviceError, match=f"^{error}"):
+        folded(device, np.zeros((2, 4, 64, 64)), shards, **options)
+
+
 FOLDS = {"enable_kernel_stride_folding": True}
 
 
