@@ -19,6 +19,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.checks import IMAGE_AXES, ROWS_OF_BLOCKS, rows_refusal
 from ops.planners.conv.operands import (
     PartitionedConv,
+    matrix_refusal,
     micro_op,
     operands,
     output_spec,
@@ -215,12 +216,13 @@ def _conv_refusals(
             f"Incorrect padding of input channels!\ninput_tensor: its shards hold {width} channels on "
             f"{config.channel_cores} cores, and the call has {problem.in_channels}; give as many"
         )
+    yield matrix_refusal(problem.out_channels, weight.spec.padded_shape)
     yield conv2d.width_refusal(layout, problem.kernel, given_width=width, prepared_rows=rows)
     if options.activation_reuse:
         yield conv2d.reuse_refusal(config, problem.frame, split_reader=layout.split_reader)
     yield from (_bias_refusal(tensor.spec) for tensor in bias)
     prepared = [weight.spec.padded_shape, *((1, 1, *tensor.spec.padded_shape) for tensor in bias)]
-    yield size_refusal(layout, problem.out_channels, prepared)
+    yield size_refusal(layout, prepared)
     yield partitioned.refused
     activation = partitioned.call.conv_config.activation
     if activation is not None and (layout.scheme is WIDTH or not too_many_indices):  # WIDTH asks for its code first

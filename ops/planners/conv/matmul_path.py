@@ -6,10 +6,11 @@ The input becomes tiles, sharded unless the library chose the layout, and is mul
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from device.cores import CoreCoord, core_rectangle, first_cores
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -31,7 +32,9 @@ from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, rows_of_weights, upload_weights
 from ops.planners.grid_rules import conv_rules, matmul_rules, name_rules
-from ops.planners.matmul.plan import run_matmul
+from ops.planners.matmul.arguments import MatmulArguments
+from ops.planners.matmul.plan import require_output, run_matmul
+from ops.planners.matmul.validation import validate
 from ops.programs.conv2d.block_costs import useful_flops
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import (
@@ -312,7 +315,7 @@ def _multiplied(
         in_format=tiles.spec.data_format,
         weight_format=sizes.weight_format,
         out_format=sizes.out_format,
-        bias=sizes.bias and (sharded or not tiles.in_l1),
+        bias=sizes.bias and (sharded or (not tiles.in_l1 and _is_fused(bias[0].spec, sizes.out_channels))),
         fp32_dest=call.compute.fp32_dest,
         packer_l1_acc=call.compute.packer_l1_acc,
         useful=useful_flops(sizes) // 2,
@@ -336,9 +339,11 @@ def _multiplied(
         activation=activation if sharded else None,
         out_rows=rows,
     )
-    refused = next(
-        matmul_refusals(partitioned, op, weight.spec, tiles.spec.memory_config, builder.device_spec.grid), None
-    )
+    spec = builder.device_spec
+    refused = _raw_refusal(call, op, tiles.spec, weight.spec, spec, sharded=sharded, free_l1_bytes=free_l1_bytes)
+    if refused is None and bias and not sharded:
+        refused = _bias_refusal(bias[0].spec, result, weight.spec.padded_shape[-1], fused=problem.bias)
+    refused = refused or next(matmul_refusals(partitioned, op, weight.spec, tiles.spec.memory_config, spec.grid), None)
     inputs = [tiles, weight, *(bias if problem.bias else ())]
     output = run_matmul(builder, op, inputs, result, key=(tiles.spec, weight.spec.padded_shape), refused=refused)
     if sharded:
@@ -347,6 +352,69 @@ def _multiplied(
     if bias and not problem.bias:
         output = with_row(builder, output, bias[0], problem.weight_format, "output.biased")
     return output if activation is None else activated(builder, output, activation, "output.activated")
+
+
+def _raw_refusal(
+    call: ConvCall,
+    op: MatmulOp,
+    tiles: TensorSpec,
+    weights: TensorSpec,
+    spec: DeviceSpec,
+    *,
+    sharded: bool,
+    free_l1_bytes: int,
+) -> str | None:
+    """Why no matmul takes weights on the device that are not prepared: as matrices of their last two axes.
+
+    None for other weights, and for a call of conv2d, which prepares them.
+    """
+    prepared = weights.shape[:2] == (1, 1) and weights.layout is Layout.TILE
+    if call.weight.on_host or not call.rules.transposed or len(weights.shape) < 2 or prepared:
+        return None
+    arguments = MatmulArguments(
+        first=tiles,
+        second=weights,
+        bias=None,
+        out_format=op.problem.out_format,
+        memory_config=replace(tiles.memory_config, shard_spec=None) if sharded else DRAM_MEMORY_CONFIG,
+        fidelity_phases=op.fidelity_phases,
+        program=replace(op.config, fuse_batch=True) if sharded else None,
+        batched=False,
+    )
+    try:
+        validate(arguments, partial(require_output, arguments, spec, free_l1_bytes=free_l1_bytes))
+    except DeviceError as error:
+        first = str(error).splitlines()[0]
+        return f"{first}\nweight_tensor: weights on the device must be prepared; pass them on the host"
+    return None
+
+
+def _is_fused(bias: TensorSpec, columns: int) -> bool:
+    """Whether the program of interleaved operands in DRAM adds a bias: one row of tiles, as wide as the output."""
+    return bias.matrix[0] == TILE and (1, *bias.shape)[-1] >= columns
+
+
+def _bias_refusal(bias: TensorSpec, output: TensorSpec, weight_columns: int, *, fused: bool) -> str | None:
+    """Why no program adds a bias, which may be a caller's tensor on the device, to an interleaved product."""
+    *_, high, wide = (1, 1, *bias.shape)
+    rows, columns = output.shape[-2:]
+    first = None
+    if fused and bias.padded_shape[-1] != weight_columns:
+        first = (
+            f"Unsupported bias shape: padded last dimension of bias, {bias.padded_shape[-1]}, not equal to second "
+            f"input's padded last dimension, {weight_columns}."
+        )
+    elif fused and high not in (1, rows):
+        first = "Broadcast error: Invalid dimension"
+    elif not fused and wide not in (1, columns):
+        first = f"Broadcasting rule violation at dimension index -1 (output rank 4), dim a: {columns}, dim b: {wide}"
+    elif not fused and high not in (1, rows):
+        first = "Invalid subtile broadcast type"
+    elif high != 1:
+        raise NotSimulatedError(
+            f"a bias of {list(bias.shape)} for {columns} output channels is not simulated; give [1, 1, 1, {columns}]"
+        )
+    return None if first is None else f"{first}\nbias_tensor: give [1, 1, 1, {columns}], or pass it on the host"
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:

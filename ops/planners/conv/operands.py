@@ -323,12 +323,14 @@ def bias_refusals(call: ConvCall) -> Iterator[str]:
     if call.bias is None:
         return
     data_format, wanted = call.bias.spec.data_format, call.conv_config.weights_format
-    prepared = not call.weight.on_host and rows_of_weights(call) is None  # else the program looks at the weights first
-    if call.rules.transposed and call.bias.on_host and prepared:
-        yield (
-            "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the bias "
-            "must be too; use prepare_conv_transpose2d_bias"
-        )
+    if call.rules.transposed and call.bias.on_host and not call.weight.on_host:
+        raw = call.is_matmul and call.weight.spec.shape[:2] != (1, 1)
+        if not raw and rows_of_weights(call) is None:  # else the program looks at the weights first
+            yield (
+                "Device Operations expect device tensors as inputs\nbias_tensor: with weights that are prepared, the "
+                "bias must be too; use prepare_conv_transpose2d_bias"
+            )
+        return
     if not call.rules.transposed and not call.bias.on_host and wanted not in (None, data_format):
         yield (
             "Host conv bias layout should be in row_major layout\n"
@@ -359,16 +361,21 @@ def bias_shape(call: ConvCall) -> Iterator[str]:
 
 
 def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
-    """A raw operand with fewer than four axes."""
+    """An operand with fewer than four axes."""
     shape = operand.spec.shape
-    if operand.on_host and len(shape) < 4:
+    if len(shape) < 4:
         yield (
             f"{no_such_axis(len(shape), 3)}\n{name}: it must have the four axes {wanted}, not the shape {list(shape)}"
         )
 
 
 def weight_rank(call: ConvCall) -> Iterator[str]:
-    """Weights that are asked for their kernel, with fewer than four axes."""
+    """Weights whose kernel is asked for, with fewer than four axes; those on the device where cores are chosen."""
+    sharded = call.input.spec.memory_config.is_sharded() and not call.input.on_host
+    chosen = not call.in_one_piece or (call.conv_config.shard_layout is None and not sharded)
+    read = chosen and call.rules.transposed and not call.is_matmul and call.weight.spec.shape
+    if not call.weight.on_host and not read:
+        return
     first, second = ("in", "out") if call.rules.transposed else ("out", "in")
     wanted = f"[{first}_channels, {second}_channels / groups, kernel height, kernel width]"
     yield from _rank("weight_tensor", wanted, call.weight)
@@ -394,20 +401,33 @@ def rows_of_weights(call: ConvCall) -> str | None:
     )
 
 
-def size_refusal(layout: partition.ConvPartition, out_channels: int, prepared: Sequence[tuple[int, ...]]) -> str | None:
-    """Why the program does not take weights (and bias) of these padded shapes; None if it does, rightly or not."""
-    columns = prepared[0][-1] // TILE
-    block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
-    if out_channels > columns * TILE:
+def matrix_refusal(out_channels: int, prepared: Sequence[int]) -> str | None:
+    """Why weights of this padded shape are no matrix for the output channels; None if they are one."""
+    if 0 < len(prepared) < 4:
+        return (
+            f"{no_such_axis(len(prepared), 3)}\nweight_tensor: on the device it has to be prepared, not of "
+            f"{len(prepared)} axes; {WAY_OUT}"
+        )
+    if out_channels > prepared[-1]:
         return (
             "Invalid weight shape. Incorrect weight tensor.\n"
-            f"weight_tensor: it has {columns * TILE} columns for {out_channels} output channels; {WAY_OUT}"
+            f"weight_tensor: it has {prepared[-1]} columns for {out_channels} output channels; {WAY_OUT}"
         )
-    if prepared[0][:2] != (1, 1):
+    if tuple(prepared[:2]) != (1, 1):
         return (
             "Conv weight matrix shape is invalid\n"
-            f"weight_tensor: on the device it has to be prepared, not of the shape {list(prepared[0])}; {WAY_OUT}"
+            f"weight_tensor: on the device it has to be prepared, not of the shape {list(prepared)}; {WAY_OUT}"
         )
+    return None
+
+
+def size_refusal(layout: partition.ConvPartition, prepared: Sequence[tuple[int, ...]]) -> str | None:
+    """Why the program does not take a matrix of weights, and bias, of these padded shapes.
+
+    None if it does, rightly or not.
+    """
+    columns = prepared[0][-1] // TILE
+    block, cores = layout.shards.out_col_tiles, layout.out_config.channel_cores
     if columns % block:
         name = "weight_+matrix" if layout.scheme is partition.WIDTH else "weight_matrix"
         return (

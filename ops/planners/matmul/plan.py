@@ -261,8 +261,9 @@ def require_output(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_
     shards = call.first.memory_config.shard_spec
     tiles = (*whole_tiles(call.first, call.transpose_a), whole_tiles(call.second, call.transpose_b)[1])
     in_shards = () if shards is None else tuple(side // TILE for side in shards.shape)
-    if (in_shards or call.memory_config.is_sharded()) and min(*tiles, *in_shards):
-        _made(call, tiles, device_spec, free_l1_bytes)
+    made = call.program is not None or min(*tiles, *in_shards)
+    if made and (in_shards or call.memory_config.is_sharded()):
+        _made(call, (max(tiles[0], 1), max(tiles[1], 1), max(tiles[2], 1)), device_spec, free_l1_bytes)
 
 
 def _line(call: MatmulArguments, config: MatmulConfig) -> GridSpec | None:

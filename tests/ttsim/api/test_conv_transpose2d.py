@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import BufferType
 from tests.shards import HEIGHT, WIDTH, box
 from tests.sizes import conv_sizes
@@ -276,3 +276,47 @@ def test_an_output_padding_may_change_the_scheme_that_weights_were_prepared_for(
                 result(prepared, (1, 1))
         else:
             assert correlation(result(prepared, (1, 1)), result(raw, (1, 1))) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("axes", "layout", "options", "error"),
+    [
+        # A 1x1 kernel multiplies the last two axes of weights that are not prepared, whose output comes first.
+        ((64, 32, 1, 1), ttsim.TILE_LAYOUT, {}, "The width of the first tensor must be equal to the height"),
+        ((64, 32, 1, 1), ttsim.ROW_MAJOR_LAYOUT, {}, "per_core_N must be greater than 0!"),
+        ((64, 64, 1, 1), ttsim.TILE_LAYOUT, {"config": {"shard_layout": ttsim.TensorMemoryLayout.BLOCK_SHARDED}},
+         "Number of shards along height 8192 must not exceed number of rows 2"),
+        # Other kernels look at the matrix before they cut it, and ask for the kernel where they choose cores.
+        ((64, 32, 3, 3), ttsim.ROW_MAJOR_LAYOUT, {}, "Weights should be in TILE layout."),
+        ((64, 32, 3, 3), ttsim.TILE_LAYOUT, {"config": {"shard_layout": ttsim.TensorMemoryLayout.WIDTH_SHARDED}},
+         "Conv weight matrix shape is invalid"),
+        ((32, 3, 3), ttsim.ROW_MAJOR_LAYOUT, {}, "ShapeBase[] index out of range. 3 not in [-4, 3)"),
+        ((32, 3, 3), ttsim.TILE_LAYOUT, {"config": {"shard_layout": ttsim.TensorMemoryLayout.WIDTH_SHARDED}},
+         "ShapeBase[] index out of range. 3 not in [-4, 3)"),
+    ],
+)  # fmt: skip
+def test_weights_on_the_device_that_are_not_prepared(lenient, axes, layout, options, error):
+    raw = ttsim.zeros(axes, ttsim.bfloat16, layout=layout, device=lenient)
+    kernel = axes[-2:]
+    outputs = 64 if axes[1] == 64 else 32
+    with pytest.raises((ArgumentError, DeviceError)) as raised:
+        conv(lenient, (8, 8), (64, outputs), kernel, (1, 1), words="l1 tile", weight_tensor=raw, **options)
+    assert str(raised.value).startswith(error)
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize(
+    ("place", "axes", "error"),
+    [
+        ("dram", (1, 1, 1, 64), "Unsupported bias shape: padded last dimension of bias, 64, not"),
+        ("dram", (1, 1, 32, 32), "Broadcast error: Invalid dimension"),
+        ("l1", (1, 1, 1, 64), "Broadcasting rule violation at dimension index -1 (output rank 4), dim a: 32"),
+        ("l1", (1, 1, 32, 32), "Invalid subtile broadcast type"),
+    ],
+)  # fmt: skip
+def test_a_bias_on_the_device_that_is_no_row_of_the_outputs_of_a_1x1_kernel(lenient, transposed, place, axes, error):
+    bias = ttsim.zeros(axes, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=lenient)
+    words = f"{place} tile"
+    with pytest.raises((ArgumentError, DeviceError)) as raised:
+        conv(lenient, (8, 8), (64, 32), (1, 1), (1, 1), words=words, bias_tensor=bias, transposed=transposed)
+    assert str(raised.value).startswith(error)

@@ -10,7 +10,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, Bu
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
-from ops.planners.conv.operands import size_refusal
+from ops.planners.conv.operands import matrix_refusal, size_refusal
 from ops.planners.conv.preparation import (
     check_transposed,
     checked_preparation,
@@ -107,7 +107,7 @@ def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
 )
 def test_weights_for_another_call_are_refused(scheme, shapes, text):
     made = call((8, 8), 96, 128, (3, 3), (2, 2), place=L1_MEMORY_CONFIG, shard_layout=scheme)
-    found = size_refusal(partition_preparation(made, SPEC, None).layout, 128, shapes)
+    found = matrix_refusal(128, shapes[0]) or size_refusal(partition_preparation(made, SPEC, None).layout, shapes)
     assert (None if found is None else found.splitlines()[0]) == text
 
 
