@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from device.errors import DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
 from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave, repeats_elements
@@ -196,7 +196,8 @@ def _joined(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig | None)
     where = tensor.spec.memory_config
     if not where.is_sharded():
         return _each(tensor, repeats, axis, where if place is None else place)
-    if tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) == IMAGE_RANK:
+    in_l1 = where.buffer_type is BufferType.L1
+    if in_l1 and tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) == IMAGE_RANK:
         larger = _in_shards(tensor, repeats, axis)
         return to_memory_config(larger, larger.spec.memory_config if place is None else place)
     gathered = to_memory_config(tensor, DRAM_MEMORY_CONFIG)

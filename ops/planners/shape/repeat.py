@@ -16,7 +16,7 @@ from ops.planners.copies import written_or_copied
 from ops.planners.shape.permute import seen
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, untilized_rows
-from ops.programs.buffer_shapes import is_uneven, shard_counts
+from ops.programs.buffer_shapes import in_dram, is_uneven, shard_counts
 from ops.programs.data_movement.conversions import copied, filled
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
@@ -180,7 +180,7 @@ class _Repeat:
         self.require_rows(spec, own=own and _cuts_rows(spec))
         by_generated = generated and not ragged and not _cuts_rows(spec)
         direct = own if not by_generated else _fills_shards(spec)
-        direct_place = own or (by_generated and not self.widens_parts(spec))
+        direct_place = own or (by_generated and not self.widens_parts(spec) and not in_dram(spec))
         where = self.where(spec, place, direct=direct_place, ragged=ragged)
         if not (sharded or where.is_sharded()) or direct:
             return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
@@ -226,7 +226,12 @@ class _Repeat:
 
     def on_own_cores(self, spec: TensorSpec) -> bool:
         """Whether the cores repeat their own shards, along one axis."""
-        return len(self.axes) == 1 and stays_on_cores(spec, self.counts) and not self.widens_parts(spec)
+        return (
+            not in_dram(spec)
+            and len(self.axes) == 1
+            and stays_on_cores(spec, self.counts)
+            and not self.widens_parts(spec)
+        )
 
     def widens_parts(self, spec: TensorSpec) -> bool:
         """Whether rows become longer in shards that may cut them."""

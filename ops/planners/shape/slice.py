@@ -22,7 +22,14 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
-from ops.programs.buffer_shapes import page_alignment_bytes, require_cores, row_bytes, shard_row_bytes
+from ops.programs.buffer_shapes import (
+    in_dram,
+    not_in_l1,
+    page_alignment_bytes,
+    require_cores,
+    row_bytes,
+    shard_row_bytes,
+)
 from ops.programs.data_movement.conversions import rows_of, unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
@@ -348,8 +355,14 @@ def _row_refusal(op: Cut, source: TensorSpec, result: TensorSpec, spec: DeviceSp
 
     Raises ArgumentError if L1 does not hold two rows, so that the program cuts rows into pieces.
     """
-    if source.layout is Layout.TILE or op.has_steps or cuts_shards(op, source, result, spec):
+    if source.layout is Layout.TILE or op.has_steps:
         return None
+    if cuts_shards(op, source, result, spec):
+        apart = next((pair for pair in (("in", "input", source), ("out", "output", result)) if in_dram(pair[2])), None)
+        if apart is None:
+            return None
+        borrowed = not_in_l1(f"sharded_{apart[0]}", apart[1])
+        return f"{borrowed}\nslice: HEIGHT shards of rows are cut in L1; use interleaved memory"
     for role, tensor in (("input", source), ("output", result)):
         shards, place = tensor.memory_config.shard_spec, tensor.memory_config
         if shards is None or not _by_columns(place) or not _ends_between(place, tensor, spec):

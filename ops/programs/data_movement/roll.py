@@ -12,7 +12,7 @@ from device.numbers.formats import Array, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanTensor
-from ops.programs.buffer_shapes import BUFFERING, buffer, row_bytes, shard_view
+from ops.programs.buffer_shapes import BUFFERING, buffer, in_dram, row_bytes, shard_view
 from ops.programs.data_movement.movement import DataMovement
 
 ALIGNMENT_ROOM_BYTES = 64  # in which the program aligns what it reads
@@ -32,9 +32,15 @@ class RollShards(DataMovement):
 
 
 def roll_buffers(source: PlanTensor, result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Both shards, and room for two rows of a shard, of elements or of tiles."""
+    """Both shards, and room for two rows of a shard, of elements or of tiles.
+
+    Shards in DRAM pass through a buffer of their size, and those of rows lie in two more.
+    """
     shards, data_format = source.spec.shards, source.spec.data_format
     tiled = source.spec.layout is Layout.TILE
+    if in_dram(source.spec):
+        whole = shard_view("shards", source, spec)._replace(view_of=None)
+        return (whole,) if tiled else (whole, whole._replace(name="rolled"), whole._replace(name="rows"))
     width = shards.shape[1]
     size = width // TILE * data_format.tile_bytes if tiled else row_bytes(source.spec, width)
     size = round_up(size, spec.l1.alignment_bytes)

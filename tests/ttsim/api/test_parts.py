@@ -61,6 +61,7 @@ def test_shards_of_a_repeated_tensor(device, shards, counts, repeated):
         ("2x3x8x16 rows height/8x16/6", 0, ""),  # UpsampleOperation
         ("2x3x8x16 rows width/48x8/2", 2, ""),
         ("2x3x8x16 rows height/8x16/6", 3, "Transpose Transpose"),
+        ("2x3x8x16 rows height/8x16/6 dram", 0, "Copy Concat"),
     ],
 )
 def test_elements_of_an_axis_are_repeated(device, words, axis, steps):
@@ -154,6 +155,13 @@ def test_shards_are_rolled_where_they_lie_unless_they_are_ragged(device, words, 
     rolled = ttnn.roll(x, shifts, axes)
     assert rolled.memory_config() == x.memory_config()
     assert np.array_equal(rolled.to_numpy(), np.roll(x.to_numpy(), shifts, axes))
+
+
+@pytest.mark.parametrize(("layout", "shift", "count"), [("tile", 32, 1), ("rows", 3, 3)])
+def test_shards_in_dram_are_rolled_through_as_much_l1(device, layout, shift, count):
+    x = put(device, f"128x64 {layout} height/64x64/2 dram")
+    assert buffers(lambda: ttnn.roll(x, shift, 0)) == [(8192, 0)] * count
+    assert np.array_equal(ttnn.roll(x, shift, 0).to_numpy(), np.roll(x.to_numpy(), shift, 0))
 
 
 def test_a_core_that_rolls_its_shard_holds_two_rows_of_it(device):

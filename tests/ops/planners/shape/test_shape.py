@@ -281,12 +281,28 @@ WIDE = ["ShardedToInterleaved", GENERATED, "InterleavedToSharded"]
         # tiles with padding, and blocks on more cores than they fill
         ("1x2x20x50 tile width/64x32/4", (3, 1, 1, 1), [GENERATED], "width/192x32/2"),
         ("2x1x32x64 tile block/32x32/2x3", (1, 3, 1, 1), WIDE, "block/96x32/2x3"),
+        # shards in DRAM do not stay on their banks
+        ("128x64 tile height/64x64/2 dram", (1, 2), [GENERATED], "height/32x128/4 dram"),
+        ("128x64 width/128x32/2 dram", (2, 1), ["Copy", GENERATED, WIDE[2]], "width/256x8/8 dram"),
     ],
 )
 def test_shards_that_are_repeated(source, counts, names, after):
     plan = plan_repeat(tensor_spec(source), counts, SPEC)
     where = plan.tensors[plan.results["output"]].memory_config
     assert (programs(plan), where) == (names, place(after))
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "buffer", "tensor"),
+    [
+        ("128x64 height/64x64/2 dram", None, "sharded_in", "input"),
+        ("128x64 height/64x64/2", "height/32x64/2 dram", "sharded_out", "output"),
+    ],
+)
+def test_high_shards_of_rows_are_not_cut_in_dram(source, to, buffer, tensor):
+    where = to and place(to)
+    text = refusal_of(lambda: plan_slice(tensor_spec(source), (0, 0), (64, 64), None, SPEC, place=where))
+    assert text.startswith(f"DFB '{buffer}' borrows memory from TensorParameter '{tensor}', but its TensorSpec is not")
 
 
 def test_rows_with_padding_in_shards_are_not_seen_in_another_shape():
