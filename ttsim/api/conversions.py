@@ -15,7 +15,7 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from device.numbers.formats import Array
 from device.spec.releases import release_of
 from ops.planners.shape.to_layout import plan_to_layout
@@ -278,7 +278,7 @@ def to_device(
     require_type("to_device", Tensor, tensor=tensor)
     require_type("to_device", Device, device=device)
     with device.function("ttnn.to_device"):
-        return tensor.to(device, memory_config)
+        return tensor.to(device, memory_config or DRAM_MEMORY_CONFIG)
 
 
 @on_device
@@ -632,7 +632,7 @@ def _array(archive: ZipFile, name: str, path: Path) -> Array:
 
 def require_whole_tiles(function: str, tensor: Tensor) -> None:
     """Tiles are made of rows on the host without padding them: the function of this name raises DeviceError."""
-    rows, tiles = tensor.spec.matrix, TensorSpec(tensor.shape, tensor.spec.data_format, Layout.TILE).matrix
+    rows, tiles = tensor.spec.matrix, tensor.spec.changed(layout=Layout.TILE).matrix  # refuses ragged shards first
     if tensor.layout is Layout.ROW_MAJOR and rows != tiles:
         raise DeviceError(
             f"{function}: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "

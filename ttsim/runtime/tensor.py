@@ -22,6 +22,7 @@ from device.plan import DeviceOp
 from ops.builder import CREATED
 from ops.op_model import UNWRITTEN
 from ops.programs.conv2d.weights import AsWanted
+from ops.programs.data_movement.placement import view_place
 from ops.programs.data_movement.reshape import memory_after
 from ttsim.runtime.device import Device, MeshShape
 from ttsim.runtime.operators import Operators, library_function
@@ -493,8 +494,19 @@ class Tensor(Operators):
 
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
         """The tensor in another place."""
-        padded_shape = self.spec.padded_shape if self.keeps_padding else None
-        return TensorSpec(self.spec.shape, self.spec.data_format, self.layout, place, padded_shape)
+        spec = self.spec
+        padded_shape = spec.padded_shape if self.keeps_padding else None
+        in_rows = self.layout is Layout.ROW_MAJOR and padded_shape is None
+        alignment = spec.alignment if in_rows and self._storage is None else None
+        moved = TensorSpec(spec.shape, spec.data_format, self.layout, place, padded_shape, alignment)
+        columns = moved.memory_config.shard_spec and moved.shards.shape[1]
+        if alignment is not None and columns and columns % moved.alignment[-1]:
+            raise DeviceError(
+                f"Alignment mismatch for sharded tensor: Expected physical shard shape {columns} to be aligned to "
+                f"{moved.alignment[-1]} along the width for Row Major layout.\n"
+                f"mem_config: rows of a host tensor keep the width of {spec.alignment[-1]} elements of their shards"
+            )
+        return moved
 
     def to_numpy(self) -> Array:
         """A copy of the values: float32 for floats, else integers; raises as ``values``."""
@@ -570,9 +582,17 @@ class Tensor(Operators):
         if isinstance(target, Layout):
             if self._storage is not None and not self.keeps_padding:
                 return cast("Tensor", library_function("to_layout")(self, target))
-            if self._storage is None and self.spec.data_format.is_block:
+            if self._storage is None and (self.layout is target or self.spec.data_format.is_block):
+                if self.layout is not target and self.spec.shape != self.spec.padded_shape:
+                    raise DeviceError(
+                        "Tensor layout must be ROW_MAJOR for unpadding\n"
+                        f"to: {self.spec.data_format} has no rows; use with_dtype or ttnn.to_dtype before"
+                    )
                 return self  # block floats have no rows, and the real library leaves them as they are
-            return self._changed(self.spec.changed(layout=target))
+            spec = self.spec.changed(layout=target)
+            if target is Layout.ROW_MAJOR or spec.matrix != self.spec.matrix:  # a copy with other padding
+                spec = spec.changed(memory_config=DRAM_MEMORY_CONFIG)
+            return self._changed(spec)
         if not isinstance(target, Device):
             raise ArgumentTypeError(f"to: the target must be a device or a layout, not {type(target).__name__}")
         require_type_or_none("to", MemoryConfig, mem_config=mem_config)
@@ -585,12 +605,14 @@ class Tensor(Operators):
         return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device", parts=parts), spec, self.created_by)
 
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
-        """The tensor on the host; itself if it is there. It is there at once, by whatever queue."""
+        """The tensor on the host; itself if it is there. It is there at once, by whatever queue.
+
+        The copy keeps the place on the device, where `to` brings it back.
+        """
         if self._storage is None:
             return self
         first, *others = [part._brought() for part in self.each()]
-        spec = self._spec_in(DRAM_MEMORY_CONFIG)
-        brought = Tensor.of_host(first, spec, created_by=self.created_by, parts=others)
+        brought = Tensor.of_host(first, self.spec, created_by=self.created_by, parts=others)
         record_fetched(self._storage, self.spec, brought.spec)
         return brought
 
@@ -615,9 +637,9 @@ class Tensor(Operators):
         wanted = resolved_shape(shape, self.spec.volume)
         if self._storage is not None and not self.keeps_padding:
             return cast("Tensor", library_function("reshape")(self, wanted))
-        spec = TensorSpec(wanted, self.spec.data_format, self.layout, memory_after(self.spec, wanted))
         if self._storage is None:
-            return self._changed(spec)
+            return self._changed(self.spec.changed(shape=wanted, memory_config=view_place(self.spec, wanted)))
+        spec = TensorSpec(wanted, self.spec.data_format, self.layout, memory_after(self.spec, wanted))
         whole = not self.buffer.written or self.buffer.values.size == self.spec.volume
         if whole and spec.matrix == self.spec.matrix and spec.memory_config == self.spec.memory_config:
             return Tensor._sharing(self._storage, spec)
@@ -626,17 +648,16 @@ class Tensor(Operators):
     def pad_to_tile(self, pad_value: float) -> "Tensor":
         """The same host tensor with its last two axes filled up to whole tiles; one axis counts as a row.
 
-        A tensor in tiles on the device is returned as it is. Padding would hold ``pad_value``, which never reaches a
-        result here.
+        A tensor in tiles is returned as it is. Padding would hold ``pad_value``, which never reaches a result here.
         """
-        if self.device() is not None and self.layout is Layout.TILE:
+        if self.layout is Layout.TILE:
             return self
         self._require_host("pad_to_tile")
         spec = self.spec
         *outer, height, width = spec.shape if len(spec.shape) > 1 else (1, *spec.shape)
         filled = (*outer, round_up(height, TILE), round_up(width, TILE))
-        padded_spec = spec.changed(padded_shape=filled)
-        return Tensor.of_host(self.values(), padded_spec)
+        padded_spec = spec.changed(padded_shape=filled, memory_config=DRAM_MEMORY_CONFIG)
+        return Tensor.of_host(UNKNOWN if self.left_out else self.values(), padded_spec)
 
     def pad(self, output_tensor_shape: Sequence[int], input_tensor_start: Sequence[int], pad_value: float) -> "Tensor":
         """A host tensor in rows within a larger one: as in ttnn, its shape stays and its padded shape grows.

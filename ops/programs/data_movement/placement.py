@@ -46,20 +46,30 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     return 1, 1, prod(shape[:-1]), shape[-1]
 
 
-def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
-    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
+def view_place(source: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
+    """The place of a view of a tensor under another shape, whose rows of shards may have other lengths.
 
     A DeviceError refuses rows with their padding, or tiles of a vector or a number with theirs, that several shards
     share.
     """
-    shards, columns, row = source.memory_config.shard_spec, source.padded_shape[-1], (1, *shape)[-1]
-    tiled = source.layout is Layout.TILE
+    place, columns, row = source.memory_config, source.padded_shape[-1], (1, *shape)[-1]
+    shards, tiled = place.shard_spec, source.layout is Layout.TILE
     if shards is not None and shards.shape[1] != columns != row and (len(shape) < 2 or not tiled):
         refuse_other_width(source.padded_shape, shape, shards)
     if shards is None or tiled or columns == row:
-        return source.changed(shape=shape)
-    view_shards = shards.changed(shape=(shards.shape[0] * columns // row, row))
-    tensor_spec = source.changed(shape=shape, memory_config=replace(source.memory_config, shard_spec=view_shards))
+        return place
+    return replace(place, shard_spec=shards.changed(shape=(shards.shape[0] * columns // row, row)))
+
+
+def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
+    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
+
+    Errors are those of `view_place`, and a DeviceError where rows do not fill the buffer.
+    """
+    place, columns, row = view_place(source, shape), source.padded_shape[-1], (1, *shape)[-1]
+    tensor_spec = source.changed(shape=shape, memory_config=place)
+    if place == source.memory_config:
+        return tensor_spec
     size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:
         raise DeviceError(

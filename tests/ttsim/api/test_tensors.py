@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ttsim
-from tests.ttsim.api.calls import operations, refusal
+from tests.ttsim.api.calls import operations, put, refusal
 
 TILE, ROWS, L1 = ttsim.TILE_LAYOUT, ttsim.ROW_MAJOR_LAYOUT, ttsim.L1_MEMORY_CONFIG
 ONES = np.ones((2, 2))
@@ -245,10 +245,67 @@ def test_a_file_that_claims_more_than_it_holds_takes_no_memory(tmp_path: Path, o
 
 def test_block_floats_stay_in_tiles_on_the_host():
     """And to_layout leaves data types of the host alone; recorded from ttnn 0.81.1."""
-    tensor = ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=TILE)
+    tensor = ttsim.from_torch(np.ones((32, 64)), ttsim.bfloat8_b, layout=TILE)
     for changed in (tensor.to(ROWS), *(ttsim.to_layout(tensor, ROWS, dtype) for dtype in (None, ttsim.bfloat16))):
         assert (changed.layout, changed.dtype) == (TILE, ttsim.bfloat8_b)
     assert ttsim.to_layout(ttsim.from_torch(ONES, ttsim.bfloat16), TILE, ttsim.bfloat8_b).dtype is ttsim.bfloat16
+
+
+def test_block_floats_with_padding_have_no_rows_on_the_host():
+    tensor = ttsim.from_torch(ONES, ttsim.bfloat8_b, layout=TILE)
+    for call in (lambda: tensor.to(ROWS), lambda: ttsim.to_layout(tensor, ROWS)):
+        assert refusal(call).startswith("Device: Tensor layout must be ROW_MAJOR for unpadding\nto: bfloat8_b has no")
+
+
+WIDE_ROWS = "40x24 rows width/40x16/2"
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "after"),
+    [
+        ("64x64 tile height/32x64/2", lambda x: x, "64x64 tile height/32x64/2"),
+        ("64x64 tile height/32x64/2", lambda x: x.with_dtype(ttsim.float32), "64x64 tile height/32x64/2"),
+        ("64x64 tile height/32x64/2", lambda x: x.reshape(1, 64, 64), "1x64x64 tile height/32x64/2"),
+        ("64x64 tile height/32x64/2", lambda x: x.pad_to_tile(0.0), "64x64 tile height/32x64/2"),
+        ("64x64 tile height/32x64/2", lambda x: x.to(ROWS), "64x64 rows"),
+        ("64x64 rows height/32x64/2", lambda x: x.to(TILE), "64x64 tile height/32x64/2"),
+        ("64x64 rows height/32x64/2", lambda x: x.reshape(128, 32), "128x32 rows height/64x32/2"),
+        ("40x64 rows l1", lambda x: x, "40x64 rows l1"),
+        ("40x64 rows l1", lambda x: x.to(TILE), "40x64 tile"),  # which is padded
+        ("40x64 rows l1", lambda x: x.pad_to_tile(0.0), "40x64 rows"),
+        (WIDE_ROWS, lambda x: x.reshape(1, 40, 24), "Device: Changing the last dimension of a sharded tensor is not"),
+        ("64x64 tile height/32x64/2", lambda x: x.reshape(32, 128), "Device: Shard width 64 must match physical width"),
+        (WIDE_ROWS, lambda x: x.to(TILE), "Device: Physical shard shape (40, 16) must be tile {32, 32} sized!"),
+        (WIDE_ROWS, lambda x: ttsim.to_dtype(x, ttsim.bfloat8_b), "Device: Physical shard shape (40, 16) must be tile"),
+    ],
+)
+def test_copies_on_the_host_go_back_to_their_place(device, words, change, after):
+    host = put(device, words).cpu()
+    if ":" in after:
+        assert refusal(lambda: change(host).to(device)).startswith(after)
+        return
+    back, wanted = change(host).to(device), put(device, after)
+    assert (back.shape, back.layout, back.memory_config()) == (wanted.shape, wanted.layout, wanted.memory_config())
+    assert np.array_equal(back.to_numpy().ravel(), host.to_numpy().ravel())
+    assert ttsim.to_device(host, device).memory_config() == ttsim.DRAM_MEMORY_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("to", "padded"),
+    [
+        ("40x24 rows", (40, 32)),
+        ("40x24 rows height/10x24/4", (40, 24)),
+        ("40x24 rows width/40x48/1", (40, 48)),
+        ("40x24 rows block/40x12/2x1", "to be aligned to 24 along the width for Row Major layout."),
+    ],
+)
+def test_rows_of_copies_on_the_host_keep_the_width_of_their_shards(device, to, padded):
+    host, place = put(device, WIDE_ROWS).cpu(), put(device, to).memory_config()
+    if isinstance(padded, tuple):
+        assert host.to(device, place).padded_shape == padded
+        return
+    text = refusal(lambda: host.to(device, place))
+    assert text.startswith(f"Device: Alignment mismatch for sharded tensor: Expected physical shard shape 12 {padded}")
 
 
 def test_a_tensor_whose_buffer_is_shared_stays_where_it_is(device):
