@@ -39,10 +39,10 @@ class ArgumentError(TTSimError, ValueError, RuntimeError):
 
     Examples:
         >>> try:
-        ...     ttnn.arange(0, 1 << 60)
+        ...     ttnn.zeros((1 << 31, 1 << 31))
         ... except ttnn.ArgumentError as error:
         ...     print(error)
-        arange: start, end and step must be at most 281,474,976,710,656
+        full: shape must have at most 281,474,976,710,656 elements, not 4,611,686,018,427,387,904
     """
 
 

@@ -118,6 +118,10 @@ from ttsim.api.softmax import (
     scale_mask_softmax as scale_mask_softmax, scale_mask_softmax_in_place as scale_mask_softmax_in_place,
     softmax as softmax, softmax_in_place as softmax_in_place,
 )
+from ttsim.api.statistics import (
+    LossReductionMode as LossReductionMode, l1_loss as l1_loss, mse_loss as mse_loss, normalize_hw as normalize_hw,
+    std_hw as std_hw, var_hw as var_hw,
+)
 from ttsim.api.to_config import (
     interleaved_to_sharded as interleaved_to_sharded, move as move, reallocate as reallocate, reshard as reshard,
     sharded_to_interleaved as sharded_to_interleaved, tilize as tilize,

@@ -94,6 +94,13 @@ def _pair_forms(row: str, kind: type) -> Sequence[Form]:
     return (two, two, Form("x, 2", lambda x: values(x, np.full_like(x, 2)), dtypes))
 
 
+def _variance(x: Array) -> Array:
+    """The variance of matrices, with zeros for the padding to whole tiles."""
+    rows, columns = x.shape[2:]
+    filled = -(-rows // TILE) * -(-columns // TILE) * TILE**2
+    return np.asarray(np.var(x, axis=(2, 3), keepdims=True) * (rows * columns / filled))
+
+
 FORMS: Final[Mapping[str, Sequence[Form]]] = {
     "where": (
         Form("x, y, z", lambda x, y, z: np.where(x != 0, y, z), GENERAL),
@@ -133,6 +140,10 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
     "reglu": (Form("x", _gated(lambda x: np.maximum(x, 0)), GENERAL, 2),),
     "geglu": (Form("x", _gated(_gelu), GENERAL, 8),),
     "swiglu": (Form("x", _gated(lambda x: x * _sigmoid(x)), GENERAL, 8),),
+    "var_hw": (Form("x", _variance, GENERAL, 8),),
+    "std_hw": (Form("x", lambda x: np.sqrt(_variance(x)), GENERAL, 8),),
+    "l1_loss": (Form("x, y", lambda x, y: np.abs(x - y), GENERAL, 2),),
+    "mse_loss": (Form("x, y", lambda x, y: (x - y) ** 2, GENERAL, 3),),
     "div": _DIVISIONS,
     "divide": _DIVISIONS,
     "rdiv": (
@@ -174,7 +185,7 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
     "bitwise_not": (Form("x", np.bitwise_not, WHOLE),),
     **{name: _pair_forms(row.operation, row.kind) for name, row in (PAIR_FUNCTIONS | IN_PLACE).items()},
 }
-GATES: Final = ("glu", "reglu", "geglu", "swiglu")
+IMAGES: Final = ("glu", "reglu", "geglu", "swiglu", "var_hw", "std_hw")  # of tensors of rank 4
 
 
 @operation(*FORMS)
@@ -183,7 +194,7 @@ def combination(draft: Draft) -> Step:
     name = draft.function
     form = draft.pick(FORMS[name])
     dtype, letters = draft.pick(form.dtypes), sorted(set(re.findall(r"\b[xyz]\b", form.arguments)))
-    sides = (draft.pick((1, 2)), 1, draft.pick((32, 40)), 64 * draft.pick((1, 2))) if name in GATES else draft.shape()
+    sides = (draft.pick((1, 2)), 1, draft.pick((32, 40)), 64 * draft.pick((1, 2))) if name in IMAGES else draft.shape()
     operands = {letter: _operand(draft, letter, sides, dtype) for letter in letters}
     draft.call(re.sub(r"\b[xyz]\b", lambda found: str(operands[found[0]]), form.arguments))
     whole = dtype in INTEGERS

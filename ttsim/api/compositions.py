@@ -41,6 +41,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "fast_and_approximate_mode": "Whether the matrix unit computes the quotient.",
     "rounding_mode": 'None, "floor" or "trunc".',
     "value": "A number.",
+    "reduction": "Whether the losses are given as they are, or their mean or sum.",
     "variant": KEYWORD_TEXTS["variant"],
 }
 TENSOR: Final = "A tensor on the device."

@@ -1,0 +1,116 @@
+"""ttnn's statistics of the matrices of a tensor and its losses, as calls of other functions."""
+
+from device.cores import PlainEnum
+from device.memory.memory_config import MemoryConfig
+from ttsim.api.bcast import BcastOpDim, BcastOpMath, bcast
+from ttsim.api.compositions import public
+from ttsim.api.eltwise import combined
+from ttsim.api.reduction import mean, sum as sum_of
+from ttsim.api.unary import applied
+from ttsim.runtime.tensor import Tensor
+
+MATRIX = (2, 3)  # the axes of the matrices of a tensor of rank 4
+IMAGE = "ttnn.triu(ttnn.full((1, 1, 32, 32), 2.0, layout=ttnn.TILE_LAYOUT, device=device))"
+
+
+def _centered(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean of every matrix, and the tensor without it."""
+    middle = mean(tensor, MATRIX, True)
+    return middle, bcast(tensor, middle, BcastOpMath.SUB, BcastOpDim.HW)
+
+
+def _variance(name: str, centered: Tensor, place: MemoryConfig | None) -> Tensor:
+    """The mean of the squares of every matrix; padding counts as elements."""
+    rows, columns = centered.padded_shape[2:]
+    squared = applied(name, ("square", ()), centered, place)
+    return sum_of(squared, MATRIX, True, scalar=1 / (rows * columns))
+
+
+@public("The variance of every matrix of a tensor [N, C, H, W].", f"var_hw({IMAGE})", "[[[[1.0]]]]")
+def var_hw(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Means, differences, squares and sums."""
+    middle, centered = _centered(input_tensor)
+    result = _variance("var_hw", centered, memory_config or input_tensor.memory_config())
+    del centered, middle
+    return result
+
+
+@public("The standard deviation of every matrix of a tensor [N, C, H, W].", f"std_hw({IMAGE})", "[[[[1.0]]]]")
+def std_hw(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """The root of the variance."""
+    variance = var_hw(input_tensor, memory_config=memory_config)
+    return applied("std_hw", ("sqrt", ()), variance)
+
+
+@public(
+    "Every matrix of a tensor [N, C, H, W] without its mean, divided by its standard deviation.",
+    f"normalize_hw({IMAGE})[0, 0, 31, :1]",
+    "[-1.03125]",
+)
+def normalize_hw(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
+    """Differences from the mean times the inverse roots of variances."""
+    middle, centered = _centered(input_tensor)
+    variance = _variance("normalize_hw", centered, memory_config)
+    operands, inverse = (centered, variance), ("rsqrt",)
+    result = combined("normalize_hw", "multiply", operands, memory_config=memory_config, right_activations=inverse)
+    del operands, variance, centered, middle
+    return result
+
+
+class LossReductionMode(PlainEnum):
+    """What a loss gives: an element for every pair, their mean or their sum.
+
+    Examples:
+        >>> ttnn.LossReductionMode.MEAN.value
+        1
+    """
+
+    NONE, MEAN, SUM = range(3)
+
+
+def _loss(
+    name: str,
+    function: str,
+    tensors: tuple[Tensor, Tensor],
+    reduction: LossReductionMode,
+    memory_config: MemoryConfig | None,
+    output_tensor: Tensor | None,
+) -> Tensor:
+    """A function of every difference, perhaps reduced; the caller's tensor receives what is not reduced."""
+    placed = {"memory_config": memory_config, "output_tensor": output_tensor}
+    losses = combined(name, "subtract", tensors, activations=(function,), **placed)  # type: ignore[arg-type]
+    place = memory_config or tensors[0].memory_config()
+    match reduction:
+        case LossReductionMode.NONE:
+            return losses
+        case LossReductionMode.MEAN:
+            return mean(losses, memory_config=place)
+    return sum_of(losses, memory_config=place)
+
+
+@public("The absolute differences of two tensors, perhaps reduced.", "l1_loss(x, y)", "[[1.0, 0.0]]")
+def l1_loss(
+    input_reference: Tensor,
+    input_prediction: Tensor,
+    *,
+    reduction: LossReductionMode = LossReductionMode.NONE,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A difference with an absolute value."""
+    tensors = (input_reference, input_prediction)
+    return _loss("l1_loss", "abs", tensors, reduction, memory_config, output_tensor)
+
+
+@public("The squares of the differences of two tensors, perhaps reduced.", "mse_loss(x, y)", "[[1.0, 0.0]]")
+def mse_loss(
+    input_reference: Tensor,
+    input_prediction: Tensor,
+    *,
+    reduction: LossReductionMode = LossReductionMode.NONE,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+) -> Tensor:
+    """A difference with a square."""
+    tensors = (input_reference, input_prediction)
+    return _loss("mse_loss", "square", tensors, reduction, memory_config, output_tensor)
