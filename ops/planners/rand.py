@@ -14,8 +14,10 @@ from ops.programs.data_movement.conversions import typecast_by
 from ops.programs.rand import EvenlyDistributed, rand_buffers
 
 
-def plan_rand(tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int) -> Plan:
-    """Plan a tensor of evenly distributed numbers."""
+def plan_rand(
+    tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int, layout: Layout = Layout.TILE
+) -> Plan:
+    """Plan a tensor of evenly distributed numbers in tiles, and perhaps the same numbers in rows."""
     place, drawn = tensor.memory_config, tensor.data_format if tensor.data_format in (BFLOAT16, FLOAT32) else FLOAT32
     tiles = PlanTensor("drawn", TensorSpec(tensor.shape, drawn, Layout.TILE, place))
     op = EvenlyDistributed(shape=tensor.shape, low=low, high=high, seed=seed, data_format=drawn)
@@ -26,7 +28,7 @@ def plan_rand(tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, 
         if drawn != tensor.data_format:
             result = typecast_by(builder, tiles, tensor.data_format, "cast", place=place)
             builder.free(tiles)
-        rows = in_other_layout(builder, result, tensor.layout, "rows", place=place)
+        rows = in_other_layout(builder, result, layout, "rows", place=place)
         builder.free_own(result, keep=[rows])
         return rows
 

@@ -320,10 +320,10 @@ def rand(
             f"Uniform range lower bound must be less than upper bound, got [{low:g}, {high:g})\n"
             "rand: give a low below high"
         )
-    tensor_spec = TensorSpec(required_sides("rand", shape), dtype.format, layout, memory_config)
+    tensor_spec = TensorSpec(required_sides("rand", shape), dtype.format, Layout.TILE, memory_config)
 
     def call() -> Tensor:
-        plan = plan_rand(tensor_spec, device.spec, low=low, high=high, seed=seed)
+        plan = plan_rand(tensor_spec, device.spec, low=low, high=high, seed=seed, layout=layout)
         with device.function("ttnn.rand"):
             return run(plan, {}, device)["output"]
 

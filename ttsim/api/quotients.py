@@ -1,11 +1,11 @@
 """ttnn's quotients, powers and other element-wise functions that choose among device operations."""
 
 from collections.abc import Sequence
-from math import inf, log, pi
+from math import inf, log, nan, pi
 from numbers import Integral, Real
 from typing import Any, Final
 
-from device.errors import DeviceError, NotSimulatedError, shown
+from device.errors import DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import INT32, UINT8
 from ops.planners.eltwise import require_wanted
@@ -13,7 +13,7 @@ from ops.planners.powers import plan_integer_power
 from ttsim.api.compositions import ROUNDINGS, public, where
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import assign, copy
-from ttsim.api.creation import full_like
+from ttsim.api.creation import full_like, zeros_like
 from ttsim.api.device_calls import converted, format_of, require_left_out
 from ttsim.api.eltwise import LegacyChoice, allowed, combined, require_legacy
 from ttsim.api.unary import applied
@@ -237,19 +237,25 @@ def subalpha(
     return _with_factor("subalpha", "subtract", (input_tensor_a, input_tensor_b), alpha, **placed)
 
 
-def _required_nonzero(name: str, value: object) -> float:
+def _inverse(name: str, value: object) -> float | None:
+    """What a division by a number multiplies with; None for a division by 0."""
     if not isinstance(value, Real):
         raise wrong(name, f"value must be a Tensor or a number, not {shown(value)}")
-    if value == 0:
-        raise NotSimulatedError(f"{name}: a division by the number 0 is not simulated; give a tensor of zeros")
-    return 1 / float(value)
+    return 1 / float(value) if value else None
 
 
 @public("x / y rounded down, and x / y where that is infinite.", "floor_div(x, y)", "[[0.0, 1.0]]", others=NUMBER)
 def floor_div(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """Two quotients, a rounding and a choice; with a number a product and a rounding."""
     if not isinstance(input_tensor_b, Tensor):
-        factor = _required_nonzero("floor_div", input_tensor_b)
+        factor = _inverse("floor_div", input_tensor_b)
+        if factor is None:
+            zero = applied("eqz", ("eqz", ()), input_tensor_a, memory_config)
+            sign = applied("sign", ("sign", ()), input_tensor_a, memory_config)
+            infinite = combined("multiply", "multiply", (sign, inf), memory_config=memory_config)
+            result = where(zero, nan, infinite)
+            del infinite, sign, zero
+            return result
         product = combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
         return applied("floor", ("floor", ()), product, memory_config)
     quotient = combined("div", "div", (input_tensor_a, input_tensor_b), memory_config=memory_config)
@@ -264,7 +270,9 @@ def floor_div(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: 
 def div_no_nan(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """A quotient and a choice; with a number a product."""
     if not isinstance(input_tensor_b, Tensor):
-        factor = _required_nonzero("div_no_nan", input_tensor_b)
+        factor = _inverse("div_no_nan", input_tensor_b)
+        if factor is None:
+            return zeros_like(input_tensor_a, memory_config=memory_config)
         return combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
     quotient = combined("div", "div", (input_tensor_a, input_tensor_b), memory_config=memory_config)
     zero = applied("eqz", ("eqz", ()), input_tensor_b, memory_config)
@@ -346,8 +354,10 @@ def bias_gelu(
 )
 def polyval(input_tensor_a: Tensor, coeffs: Sequence, *, memory_config: MemoryConfig | None = None) -> Tensor:  # type: ignore[type-arg]
     """A product and a sum for every coefficient."""
-    if not coeffs or not all(isinstance(number, Real) for number in coeffs):
+    if not all(isinstance(number, Real) for number in coeffs):
         raise wrong("polyval", f"coeffs must be numbers, not {shown(coeffs)}")
+    if not coeffs:
+        raise DeviceError("polyval requires at least one coefficient\npolyval: give coeffs, the highest power first")
     first, *rest = (float(number) for number in coeffs)
     if not rest:
         return full_like(input_tensor_a, first, memory_config=memory_config)

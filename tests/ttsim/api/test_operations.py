@@ -573,3 +573,15 @@ def test_reshard_writes_into_the_shards_of_an_output(device):
     assert list(query.resource_usage) == [0, 0, 0, 4096]
     assert ttnn.reshard(rows, blocks, output_tensor=columns) is columns
     assert np.array_equal(columns.to_numpy(), numbers)
+
+
+def test_divisions_by_the_number_0(device):
+    x = put(device, "32x32 tile", np.tile([-1.0, 0.0, 2.0, 0.0], (32, 8)))
+    with np.errstate(all="ignore"):
+        assert np.array_equal(ttnn.floor_div(x, 0).to_numpy()[0, [0, 2]], [-np.inf, np.inf])
+    assert not ttnn.div_no_nan(x, 0).to_numpy().any()
+
+
+def test_block_floats_that_are_drawn_in_rows_become_bfloat16(device):
+    drawn = ttnn.rand((32, 32), device, dtype=ttnn.bfloat8_b, layout=ttnn.ROW_MAJOR_LAYOUT)
+    assert (drawn.dtype, drawn.layout) == (ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT)

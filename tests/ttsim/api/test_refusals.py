@@ -529,6 +529,7 @@ REFUSED = [
     # ttnn's own names of operands
     ("64x64 tile", lambda x: ttnn.eq_(x, input_tensor_b=2.0), "ArgumentType: ttnn.eq_(): incompatible"),
     ("64x64 tile", lambda x: ttnn.multiply_(x, input_tensor_b=2.0), "ArgumentType: ttnn.multiply_(): incompatible"),
+    ("64x64 tile", lambda x: ttnn.polyval(x, []), "Device: polyval requires at least one coefficient\n"),
     ("64x64 tile int32", lambda x: ttnn.mean(x, 7), "Device: ttnn.mean does not support integer inputs"),
     ("64x64 tile", lambda x: ttnn.hardtanh(x, max_val=None), "ArgumentType: ttnn.hardtanh(): incompatible"),
     ("64x64 rows int32", lambda x: ttnn.pow(x, 2, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG),
