@@ -15,7 +15,7 @@ from device.memory.memory_config import TILE, BufferType, Layout, ShardSpec, Ten
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from device.spec.device_spec import DeviceSpec
 from ops.planners.conv import slicing
-from ops.planners.conv.arguments import Check, ConvCall, SliceType, refuse_first
+from ops.planners.conv.arguments import Check, ConvCall, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.operands import sliced_weight_rank, weight_rank
 from ops.programs.data_movement.reshape import is_view
 from ops.window import NoWindowError
@@ -290,9 +290,21 @@ def placing(call: ConvCall) -> Iterator[str]:
     The library keeps shards, or cuts slices into shards, before it estimates anything. It estimates a scheme that it
     has to choose first of all, and so a number of slices; it does not estimate a scheme that the call gives.
     """
+    for check in _placing_checks(call):
+        yield from check(call)
+
+
+def placing_ahead(call: ConvCall) -> Iterator[str]:
+    """Cores and blocks as a preparation meets them, for which shards stay where they are, whether they suit or not."""
+    for check in _placing_checks(call):
+        if check is not _new_layout:
+            yield from check(call)
+
+
+def _placing_checks(call: ConvCall) -> tuple[Check, ...]:
     counted, scheme_given = slicing.given_slices(call), call.conv_config.shard_layout is not None
     if counted is not None and slicing.too_many(call, counted):
-        return  # which the plan refuses
+        return ()  # which the plan refuses
     order: tuple[Check, ...]
     if not call.in_one_piece and not _slices(call):
         order = (_searching,)
@@ -304,8 +316,7 @@ def placing(call: ConvCall) -> Iterator[str]:
         order = (block_height, _core_grid, output_override, block_width)
     else:
         order = (block_height, output_override, block_width, _core_grid)
-    for check in (_given_layout, *order):
-        yield from check(call)
+    return _given_layout, *order
 
 
 def _searching(call: ConvCall) -> Iterator[str]:
@@ -341,6 +352,19 @@ def _sizes(call: ConvCall) -> Iterator[str]:
             yield f"{name} must be at least 1, not {getattr(call, name)}"
     if min(call.kernel_size) < 1:
         yield f"kernel_size must be at least (1, 1), not {call.kernel_size}"
+    if not call.rules.transposed:
+        yield from groups_divide(call)
+    elif call.groups and call.in_channels % call.groups and call.weight.on_host:
+        rows = call.weight.spec.shape[0]  # those of the call alone do not matter
+        if rows % call.groups:
+            yield (
+                f"groups must divide in_channels, but {rows} of weight_tensor is no multiple of {call.groups}, on "
+                "which the real library crashes"
+            )
+
+
+def groups_divide(call: ConvCall) -> Iterator[str]:
+    """Groups of which each has as many channels."""
     for name in ("in_channels", "out_channels"):
         if call.groups and getattr(call, name) % call.groups:
             yield f"groups must divide {name}, but {getattr(call, name)} is no multiple of {call.groups}"
@@ -417,14 +441,21 @@ def check_slices(call: ConvCall) -> None:
     if not 1 < config.num_slices <= slicing.most_slices(call, config.slice_type):
         return
     for index, part in enumerate(slicing.output_slices(call, config)):
-        try:
-            if not part.is_empty:
-                slicing.slice_call(call, part).frame()
-        except NoWindowError:
-            raise ArgumentError(
-                f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
-                f"which the real library crashes on; {slicing.way_out(call)}"
-            ) from None
+        if (text := slice_refusal(call, config, index, part)) is not None:
+            raise ArgumentError(text)
+
+
+def slice_refusal(call: ConvCall, config: SliceConfig, index: int, part: slicing.OutputSlice) -> str | None:
+    """Why a slice of a transposed convolution is not computed, on whose window the real library crashes."""
+    try:
+        if call.rules.transposed and not part.is_empty:
+            slicing.slice_call(call, part).frame()
+    except NoWindowError:
+        return (
+            f"conv_transpose2d: dram_slice_config: slice {index} of {config.num_slices} has no outputs of its own, "
+            f"which the real library crashes on; {slicing.way_out(call)}"
+        )
+    return None
 
 
 # Checks of folded windows

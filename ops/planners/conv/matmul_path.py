@@ -255,7 +255,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     memory = DRAM_MEMORY_CONFIG if call.input.on_host else call.input.spec.memory_config
     scheme = call.conv_config.shard_layout
     if memory.is_sharded():
-        if not _must_reshard(call, memory):
+        if not must_reshard(call, memory):
             layout = partition_conv(problem, options, device_spec, sharded_input(memory), alignment=TILE, matmul=True)
             input_memory = call.flattened_memory
             return PartitionedConv(call=call, layout=layout, input_memory=input_memory, reshards=False), True
@@ -282,7 +282,7 @@ def partition_matmul(call: ConvCall, device_spec: DeviceSpec) -> tuple[Partition
     return partitioned, scheme is not None
 
 
-def _must_reshard(call: ConvCall, memory: MemoryConfig) -> bool:
+def must_reshard(call: ConvCall, memory: MemoryConfig) -> bool:
     """Whether a sharded input must be resharded: a matmul needs whole tiles, and in BLOCK shards just the channels."""
     shards, config = memory.shard_spec, call.conv_config
     if shards is None or config.reshard_if_not_optimal or config.override_sharding_config:

@@ -42,7 +42,7 @@ def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes:
     checks.check_arguments(call, spec)
     checks.check_possible(call, free_l1_bytes)
     checks.check_sizes(call, spec)
-    if call.rules.transposed:
+    if strict and call.rules.transposed:
         checks.check_slices(call)
     if strict or call.runs_by_phases:
         check_strict(call)
@@ -282,6 +282,9 @@ def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: Pl
     for index, part in enumerate(slicing.output_slices(call, config)):
         if part.is_empty:
             continue
+        if (text := checks.slice_refusal(call, config, index, part)) is not None:
+            builder.refuse(ArgumentError(text))
+            return
         prefix, like = f"slice{index}.", planned.get(part.at_origin)
         read = _window(call.image_shape, part.down[:2], part.across[:2])
         if like is None:

@@ -13,6 +13,7 @@ from ops.builder import PlanBuilder
 from ops.planners.conv import checks, operands
 from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.folding import folded_call
+from ops.planners.conv.matmul_path import must_reshard
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
 from ops.planners.conv.strict import raw_weight
@@ -50,7 +51,9 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape,))
         if role == "weight" and not call.is_matmul:
             _check_order(asked)
-        refuse_first(call, (checks.placing,))
+        elif role == "weight" and place.is_sharded():
+            refuse_first(call, (_missing_shard_layout,))
+        refuse_first(call, (checks.placing_ahead,))
         checks.check_possible(call)
         checks.check_sizes(call, device_spec)
         call = _folded(call) if call.folds else call
@@ -68,13 +71,13 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None:
     """The real library's checks before it prepares for a transposed convolution."""
     if role == "bias":
-        refuse_first(call, (_bias_on_host, _bias_format, _bias_place, checks.placing, operands.bias_refusals))
+        refuse_first(call, (_bias_on_host, _bias_format, _bias_place, checks.placing_ahead, operands.bias_refusals))
         return
     refuse_first(call, (operands.weight_refusals,))
     if _searches(call):
         checks.check_search(call, device_spec)
     _check_order(call)
-    refuse_first(call, (checks.placing,))
+    refuse_first(call, (checks.placing_ahead,))
 
 
 def _searches(call: ConvCall) -> bool:
@@ -182,6 +185,8 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     DeviceError if no number of slices fits, or the blocks do not fit.
     """
     as_matmul = call.prepared_as_matmul
+    if not call.rules.transposed and call.is_matmul and must_reshard(call, call.input.spec.memory_config):
+        call = replace(call, input=replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG)))
     if (not call.rules.transposed and call.is_matmul) or (role == "bias" and not as_matmul):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None

@@ -10,7 +10,7 @@ from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
 from device.numbers.formats import Integers, div_up, round_up
 from device.plan import Allocate, Operation, Plan
 from ops.planners.conv.arguments import Check, ConvCall, refuse_first
-from ops.planners.conv.checks import FOLDING_WAY_OUT, dilation_given, groups_given
+from ops.planners.conv.checks import FOLDING_WAY_OUT, dilation_given, groups_divide, groups_given
 from ops.planners.conv.operands import operand_refusals, rows_of_weights
 from ops.planners.conv.slicing import output_slices, slices_name, way_out
 from ops.programs.conv2d.op import Conv2dOp
@@ -127,6 +127,7 @@ def raw_weight(call: ConvCall) -> Iterator[str]:
 
     One of conv2d may have fewer input channels: its plan tells whether the others meet zeros.
     """
+    yield from groups_divide(call)
     spec, groups = call.weight.spec, max(call.groups, 1)
     (first, first_name), (second, name) = (call.out_channels, "out_channels"), (call.in_channels, "in_channels")
     if call.rules.transposed:

@@ -278,6 +278,17 @@ def test_an_output_padding_may_change_the_scheme_that_weights_were_prepared_for(
             assert correlation(result(prepared, (1, 1)), result(raw, (1, 1))) < 0.5
 
 
+def test_groups_need_not_divide_the_output_channels(lenient):
+    """As many as the weights have are computed, those beyond are zeros."""
+    weight = ttsim.Tensor(np.ones((64, 16, 3, 3), np.float32), ttsim.bfloat16)
+    fewer, more = (
+        conv(lenient, (4, 4), (64, outputs), (3, 3), groups=4, weight_tensor=weight).to_numpy() for outputs in (63, 65)
+    )
+    assert np.array_equal(fewer, more[..., :63])
+    assert more[..., 63].any()
+    assert not more[..., 64].any()
+
+
 @pytest.mark.parametrize(
     ("axes", "layout", "options", "error"),
     [

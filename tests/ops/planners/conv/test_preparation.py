@@ -6,7 +6,7 @@ import pytest
 
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, ShardOrientation
 from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
@@ -20,7 +20,7 @@ from ops.planners.conv.preparation import (
 )
 from ops.programs.conv2d.weights import PrepareWeights, misfit
 from tests.build import L1_FULL, TWO_SLICES, call as plain_call, cut, height_sharded, operand, sized_call
-from tests.shards import BLOCK, HEIGHT, WIDTH, box
+from tests.shards import BLOCK, HEIGHT, WIDTH, box, in_box
 
 SPEC = load_spec("blackhole_p150")
 GRID = {"override_sharding_config": True, "core_grid": box(6, 6)}
@@ -223,7 +223,25 @@ def test_a_whole_image_may_have_blocks_higher_than_a_core_s_rows():
         check_transposed(narrow, "weight", SPEC)
 
 
+@pytest.mark.parametrize(
+    ("rules", "role"), [(CONV2D, "weight"), (CONV_TRANSPOSE2D, "weight"), (CONV_TRANSPOSE2D, "bias")]
+)
+def test_shards_that_the_call_has_to_move_stay_for_a_preparation(rules, role):
+    place = in_box(HEIGHT, (8, 32), 8, orientation=ShardOrientation.COL_MAJOR)
+    result = plain_call(**KNOWN, **ROW, input=operand(1, 1, 64, 32, place=place))
+    result = replace(result, rules=rules, output_padding=(0, 0))
+    made = checked_preparation(result, role, SPEC, function="prepare", strict=False)
+    assert shape(plan_preparation(made, role, SPEC, free_l1_bytes=1400000), role)[-1] == 32
+
+
 def test_weights_for_shards_that_stay_and_results_of_small_blocks_are_prepared():
     """Only the program itself asks for the rates of the result's format, which are not known of bfloat4_b."""
     made = plain_call(**KNOWN, **SHARDED, out_format=BFLOAT4_B)
     assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == (288, 32)
+
+
+def test_a_matmul_s_weights_for_shards_that_are_moved_want_their_layout():
+    sizes = {"kernel_size": (1, 1), "stride": (1, 1), "padding": (0, 0, 0, 0), "weight": operand(32, 32, 1, 1)}
+    result = replace(plain_call(**RESHARDED, **SHARDED, **sizes), rules=CONV2D, output_padding=(0, 0))
+    with pytest.raises(ArgumentError, match=r"^bad optional access"):
+        checked_preparation(result, "weight", SPEC, function="prepare", strict=False)

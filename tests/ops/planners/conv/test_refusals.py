@@ -234,7 +234,7 @@ ACCEPTED = [
 OURS = [
     (call(in_channels=0, slice_config=L1_FULL), "conv_transpose2d: in_channels must be at least 1, not 0"),
     (call(kernel_size=(0, 3)), "conv_transpose2d: kernel_size must be at least (1, 1), not (0, 3)"),
-    (call(groups=3), "conv_transpose2d: groups must divide in_channels, but 32 is no multiple of 3"),
+    (call(groups=3), "conv_transpose2d: groups must divide in_channels, but 32 of weight_tensor is no multiple of 3"),
     (call(groups=8, out_channels=36), "conv_transpose2d: groups must divide out_channels, but 36 is no multiple of 8"),
     (call(groups=0), "conv_transpose2d: groups must be at least 1, not 0"),
     (call(dilation=(1, 0)), "conv_transpose2d: dilation must be at least (1, 1), not (1, 0)"),
