@@ -14,7 +14,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import BUFFERING, require_cores
 from ops.programs.eltwise.functions import FUNCTIONS, RELU, without_numbers
-from ops.programs.eltwise.op import Activate, Binary
+from ops.programs.eltwise.op import Activate, Activations, Binary
 from ops.programs.eltwise.pairs import PAIRS
 from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal, parameter_refusals
 from ops.programs.eltwise.shards import (
@@ -34,6 +34,7 @@ from ops.programs.eltwise.shards import (
 )
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
+ALONE = frozenset(("hardswish", "identity", "lgamma", "logit", "logsigmoid", "where_tss"))  # with kernels of their own
 BLOCKS = {"bfloat8_b": 3, "bfloat4_b": 4}  # numbers of the data types, for messages
 
 
@@ -336,12 +337,20 @@ def plan_unary(
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
     cores: CoreRangeSet | None = None,
+    then: Activations | None = None,
 ) -> Plan:
-    """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores."""
+    """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores.
+
+    One program applies the functions ``then`` to the results as well, as unary_chain has them; None for other calls.
+    """
     name, parameters = function
+    chain = (function, *(then or ()))
     _require_target_format(source, target, name)
     written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
-    _require_format(source, name)
+    for each, _ in chain:
+        _require_format(source, each)
+    if then is not None:
+        _require_chain(source, chain)
     _require_target_shape(source, target)
     stays = (source.memory_config if place is None else place).is_sharded()
     if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
@@ -353,11 +362,16 @@ def plan_unary(
         data_format=source.data_format,
         out_format=None if format_after == source.data_format else format_after,
         cores=cores,
+        then=then or (),
     )
     refused = next(parameter_refusals(name, parameters), None)
+    if then is not None:
+        reasons = (operation_refusal(each, source.data_format) for each in chain)
+        refused = next((reason for reason in reasons if reason is not None), None)
     if refused is None:
         require_cores(cores, spec, name, unit="eltwise_unary")
-    unknown = without_numbers(function, source.layout)
+    reasons = (without_numbers(each, source.layout) for each in chain)
+    unknown = next((reason for reason in reasons if reason is not None), None)
     if refused is None and lies_in_place(source, written.spec, spec):
         refused = shards_outside(cores, source, name)
         if refused is None:
@@ -408,6 +422,22 @@ def _require_format(source: TensorSpec, name: str) -> None:
         raise DeviceError(
             f"Unary: {name.upper()} requires BFLOAT16 or FLOAT32 input, got dtype {BLOCKS[data_format.name]}\n"
             f"{name}: typecast the tensor"
+        )
+
+
+def _require_chain(source: TensorSpec, chain: Activations) -> None:
+    """Raises DeviceError for functions that have no place among those of one program."""
+    for name, _ in chain:
+        if name == "abs" and source.data_format == INT32:  # ttnn.abs takes ABS_INT32 by itself
+            raise DeviceError(
+                "Unary: UnaryOpType::ABS does not support integer input dtype DataType::INT32\n"
+                "unary_chain: call ttnn.abs"
+            )
+    alone = next((name for name, _ in chain if name in ALONE), None)
+    if alone is not None and len(chain) > 1:
+        raise DeviceError(
+            f"Unary: UnaryOpType::{alone.upper()} uses a dedicated compute kernel and must be the only op in the chain "
+            f"(chain has {len(chain)} ops)\nunary_chain: call it before or after"
         )
 
 

@@ -142,6 +142,10 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
     "swiglu": (Form("x", _gated(lambda x: x * _sigmoid(x)), GENERAL, 8),),
     "var_hw": (Form("x", _variance, GENERAL, 8),),
     "std_hw": (Form("x", lambda x: np.sqrt(_variance(x)), GENERAL, 8),),
+    "unary_chain": (
+        Form("x, [ttsim.UnaryOpType.ABS, ttsim.UnaryOpType.RECIP]", lambda x: 1 / np.abs(x), steps=3),
+        Form("x, [ttsim.UnaryOpType.NEG, ttsim.UnaryOpType.RELU]", lambda x: np.maximum(-x, 0), GENERAL),
+    ),
     "l1_loss": (Form("x, y", lambda x, y: np.abs(x - y), GENERAL, 2),),
     "mse_loss": (Form("x, y", lambda x, y: (x - y) ** 2, GENERAL, 3),),
     "div": _DIVISIONS,

@@ -6,6 +6,7 @@ from math import prod
 from numbers import Integral, Real
 from typing import Final, ParamSpec
 
+from device.cores import CoreRangeSet
 from device.errors import DeviceError, shown
 from device.memory.layouts import no_such_axis
 from device.memory.memory_config import MemoryConfig
@@ -17,13 +18,14 @@ from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
 from ttsim.api.conversions import typecast
 from ttsim.api.copies import copy
-from ttsim.api.eltwise import LEGACY, allowed, combined, device_of
+from ttsim.api.eltwise import LEGACY, activations_of, allowed, combined, device_of
 from ttsim.api.shape import reshape, slice as part_of
 from ttsim.api.unary import GELUS, KEYWORD_TEXTS, GeluVariant, applied
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import checked_as, wrong
+from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 from ttsim.runtime.types.docs import RAISES, documented
 from ttsim.runtime.types.tensors import DataType
 
@@ -41,6 +43,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "fast_and_approximate_mode": "Whether the matrix unit computes the quotient.",
     "rounding_mode": 'None, "floor" or "trunc".',
     "value": "A number.",
+    "ops_chain": "Functions as UnaryWithParam, in order.",
     "reduction": "Whether the losses are given as they are, or their mean or sum.",
     "variant": KEYWORD_TEXTS["variant"],
 }
@@ -419,6 +422,29 @@ def clip(
 def logical_not_(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """One operation in place."""
     return applied("logical_not_", ("logical_not_unary", ()), input_tensor, memory_config, input_tensor)
+
+
+@public(
+    "The functions of a list, one after the other.",
+    "unary_chain(x, [ttnn.UnaryOpType.NEG, ttnn.UnaryWithParam(ttnn.UnaryOpType.RELU)])",
+    "[[0.0, 0.0]]",
+)
+def unary_chain(
+    input_tensor: Tensor,
+    ops_chain: Sequence,  # type: ignore[type-arg]
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """One operation."""
+    if not all(isinstance(function, UnaryWithParam | UnaryOpType) for function in ops_chain):
+        raise wrong("unary_chain", f"ops_chain must be a list of UnaryWithParam, not {shown(ops_chain)}")
+    if not ops_chain:
+        raise DeviceError("Op chain cannot be empty\nunary_chain: give at least one function")
+    first, *then = activations_of("unary_chain", ops_chain)
+    placed = (memory_config, output_tensor, sub_core_grids)
+    return applied("unary_chain", first, input_tensor, *placed, then=tuple(then))
 
 
 def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | None) -> Tensor:

@@ -160,7 +160,7 @@ def combined(
         right_format=None if second is None else second.data_format,
         scalar=_scalar(right, first.data_format) if isinstance(right, Real) else None,
         data_format=written.data_format if written is not None else format_of(dtype) or own,
-        activations=_activations(name, activations),
+        activations=activations_of(name, activations),
         left_activations=_of_operand(name, left_activations, first),
         right_activations=_of_operand(name, right_activations, second or first),
         fast=fast and PAIRS[operation].fast is not None,
@@ -188,7 +188,7 @@ def combined(
 
 def _of_operand(name: str, activations: object, operand: TensorSpec) -> ActivationsOfOp:
     """The functions of an operand, without those that change no number of its format, which the library leaves out."""
-    functions = _activations(name, activations)
+    functions = activations_of(name, activations)
     unsigned = operand.data_format in (UINT32, UINT16)
     return tuple(function for function in functions if not (unsigned and function[0] == "relu"))
 
@@ -400,7 +400,7 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
     return devices[0]
 
 
-def _activations(owner: str, activations: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
+def activations_of(owner: str, activations: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Activations by their names in lower case, and their parameters; a single one may stand alone."""
     if activations is None:
         return ()

@@ -195,12 +195,16 @@ def applied(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
     cores: CoreRangeSet | None = None,
+    then: tuple[Activation, ...] | None = None,
 ) -> Tensor:
-    """An activation of every element of a tensor, as the function of this name runs it, on some cores or all."""
+    """An activation of every element of a tensor, as the function of this name runs it, on some cores or all.
+
+    Activations ``then`` of the results are part of the same program, as `unary_chain` has them; None for none.
+    """
     tensors = {"input": tensor} | ({} if output_tensor is None else {"target": output_tensor})
     device = device_of(tensors)
     target = None if output_tensor is None else output_tensor.spec
-    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target, cores=cores)
+    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target, cores=cores, then=then)
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
 

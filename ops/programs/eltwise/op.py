@@ -166,22 +166,30 @@ class Activate(OnSomeCores):
     parameters: tuple[float, ...]
     data_format: DataFormat  # Format of the tensor, which decides how wide Dst is
     out_format: DataFormat | None = None  # Format of the result; None for that of the tensor
+    then: Activations = ()  # Functions of the results in order, before these are packed
 
     combines: ClassVar[bool] = False
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
-        """A tile passes the vector unit once."""
-        return computed(operands, result, spec, vector_cycles(spec, self.name))
+        """A tile passes the vector unit once for every function."""
+        return computed(operands, result, spec, chain_cycles(spec, self.chain))
+
+    @property
+    def chain(self) -> Activations:
+        """All functions in order."""
+        return ((self.name, self.parameters), *self.then)
 
     def details(self) -> tuple[Detail, ...]:
         """Whether the function was never compared with recordings."""
-        return _uncompared([self.name], self.data_format, "")
+        return _uncompared([name for name, _ in self.chain], self.data_format, "")
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The function of every element, in the same shape."""
         values, result = given(inputs[0]), self.out_format or self.data_format
         if not self.data_format.is_float:
-            return applied_to_integers(values, self.name, result, self.parameters)
+            for name, parameters in self.chain:
+                values = applied_to_integers(values, name, result, parameters)
+            return values
         rows = values.reshape(prod(values.shape[:-1]), values.shape[-1]) if values.ndim else values.reshape(1, 1)
         computed_rows = np.empty(rows.shape, result.storage)
 
@@ -197,11 +205,12 @@ class Activate(OnSomeCores):
         dst = rows.astype(np.float32)
         if not mode.fp32_dest:
             dst = context.arithmetic.unpack(dst, self.data_format, fp32_dest=False)
-        if self.name == FILL:
-            number = np.full_like(dst, self.parameters[0])
-            dst = number if mode.fp32_dest else cut_to_bfloat16(number)
-        else:
-            dst = apply_activation(dst, self.name, self.parameters, mode=mode)
+        for name, parameters in self.chain:
+            if name == FILL:
+                number = np.full_like(dst, parameters[0])
+                dst = number if mode.fp32_dest else cut_to_bfloat16(number)
+            else:
+                dst = apply_activation(dst, name, parameters, mode=mode)
         return packed(dst, result, context.arithmetic, wide=mode.fp32_dest)
 
 

@@ -35,6 +35,7 @@ NUMBERS = {
     'div(x, 0.75, rounding_mode="trunc")': np.trunc(X / 0.75),
     'rdiv(y, 3.0, rounding_mode="floor")': np.floor(3 / Y),
     "pow(x, 3)": X**3,
+    "unary_chain(x, [ttsim.UnaryOpType.NEG, ttsim.UnaryWithParam(ttsim.UnaryOpType.RELU)])": np.maximum(-X, 0),
     "pow(x, 0)": np.ones_like(X),
     "pow(x, 1)": X,
     "pow(2.0, x)": 2.0**X,
