@@ -197,6 +197,10 @@ def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
     for axis in sorted(call.axes, reverse=True):
         if not -max(rank, RANK) <= axis < rank:
             yield f"{no_such_axis(rank, axis)}\n{owner}: dims: no such axis"
+    if call.place.is_sharded() and call.place.shard_spec is None:
+        yield f"bad optional access\n{owner}: give memory_config a ShardSpec"
+    sides = tuple(1 if axis == max(call.axes) else side for axis, side in enumerate(source.padded_shape))
+    TensorSpec(sides, source.data_format, Layout.TILE, call.place)  # which the library makes first
     if source.layout is not Layout.TILE:
         yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
     if source.data_format not in ADDED_FORMATS:

@@ -55,7 +55,8 @@ class ArgMaxArguments(OneAxisArguments):
 
 def is_of_images(source: TensorSpec, call: ArgMaxArguments) -> bool:
     """Whether tiles are compared along a leading axis, by a program that writes into no tensor of the caller's."""
-    return call.dim is not None and call.axes(source)[0] < len(source.shape) - 2
+    taken = source.layout is Layout.TILE or source.data_format in TILE_FORMATS
+    return taken and call.dim is not None and call.axes(source)[0] < len(source.shape) - 2
 
 
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:

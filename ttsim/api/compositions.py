@@ -458,8 +458,9 @@ def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | No
         )
     if len(shape) > MATRIX_RANK:
         weights = reshape(weights, (1, volume, *(1,) * (len(shape) - 2)))
+    below = applied("ltz", ("ltz", ()), tensor, place)
     product = combined("multiply", "multiply", (tensor, weights))
-    return where(applied("ltz", ("ltz", ()), tensor, place), product, tensor)
+    return where(below, product, tensor)
 
 
 @public("x, and weight * x for x below 0.", "prelu(ttnn.neg(x), 0.5)", "[[-0.5, -1.0]]")

@@ -142,3 +142,16 @@ def test_ragged_shards_of_a_vector_are_not_turned():
     source = TensorSpec((100,), BFLOAT16, Layout.ROW_MAJOR, place("l1 width/1x32/4"))
     with pytest.raises(DeviceError, match="Changing the last dimension of a sharded tensor is not supported"):
         plan_accumulation(source, AccumulateArguments(name="cumsum", axis=0, multiplies=False), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("shards", "message"),
+    [
+        ("height/30x30/1", "Physical shard shape (30, 30) must be tile {32, 32} sized!"),
+        ("height/32x32/6", "Shard width 32 must match physical width 64 for height sharded"),
+    ],
+)
+def test_the_place_of_the_first_sum_is_looked_at_before_formats(shards, message):
+    call = ImagesArguments(axes=(0,), place=place(f"l1 {shards}"))
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        plan_added_images(TensorSpec((2, 3, 64, 64), INT32, Layout.TILE), call, SPEC)

@@ -11,7 +11,7 @@ from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardS
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, INT32, UINT32
 from device.plan import Allocate, Operation
 from ops.op_models import load_spec
-from ops.planners.argmax import ArgMaxArguments, plan_argmax
+from ops.planners.argmax import ArgMaxArguments, is_of_images, plan_argmax
 from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -182,3 +182,9 @@ def test_shards_are_refused_before_a_single_place_is_put_into_them():
     source = TensorSpec((64,), BFLOAT16, ROWS, place("l1 height/1x64/1"))
     with pytest.raises(DeviceError, match="Only INTERLEAVED memory layout is supported for inputs"):
         plan_argmax(source, ArgMaxArguments(dim=None, keeps=False), SPEC)
+
+
+def test_rows_of_integers_are_never_searched_image_by_image():
+    call = ArgMaxArguments(dim=0, keeps=True)
+    searched = [is_of_images(TensorSpec((2, 3, 64, 96), each, ROWS), call) for each in (BFLOAT16, INT32)]
+    assert searched == [True, False]
