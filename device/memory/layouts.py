@@ -186,6 +186,13 @@ class TensorSpec:
             bank_bytes=div_up(pages, banks) * aligned_page_bytes(page_bytes, config.buffer_type, spec),
         )
 
+    def require_on(self, spec: DeviceSpec) -> None:
+        """Raises DeviceError for shards on cores or banks that a device lacks.
+
+        The library looks for those of a result before it looks at operands.
+        """
+        self.buffer(spec)
+
     def _sharded_buffer(self, spec: DeviceSpec) -> BufferSpec:
         config, shards = self.memory_config, self.shards
         (rows, cols), (shard_rows, shard_cols) = self.matrix, shards.shape

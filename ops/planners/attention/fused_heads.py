@@ -42,6 +42,8 @@ def plan_fused_split(call: FusedSplitArguments, spec: DeviceSpec) -> Plan:
         raise NotSimulatedError(f"{NAME}: ttsim does not simulate calls without heads; give 1 or more")
     size = source.padded_shape[-1] // PARTS // call.heads
     results = _results(call, size)
+    for result in results:
+        result.require_on(spec)
     for text in _refusals(call):
         raise DeviceError(f"{text}\n{HINT}")
     if call.targets not in (0, PARTS):

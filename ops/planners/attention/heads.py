@@ -73,6 +73,8 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     size = _head_size(call)
     place = call.source.memory_config if call.place is None else call.place
     specs = _results(call, size, place, spec)
+    for result in specs:
+        result.require_on(spec)
     for text in _refusals(call, place, spec):
         raise DeviceError(f"{text}\n{HINT}")
     require_rank(call.source, call.other)
@@ -392,6 +394,7 @@ def plan_join(
         _check_joined(source)
     where = source.memory_config if place is None else place
     result = _joined(source, where)
+    result.require_on(spec)
     text = next(_join_refusals(source, where, squeezed=squeezed), None)
     refused = text and f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout"
     require_rank(source)

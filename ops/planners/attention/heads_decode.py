@@ -68,6 +68,8 @@ def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
         text = f"Input shape {columns} must be divisible by num_heads + 2*num_kv_heads = {parts}"
         raise DeviceError(f"{text}\n{SPLIT_HINT}")
     specs = _split_results(call, columns // parts, spec)
+    for result in specs:
+        result.require_on(spec)
     for text in _split_refusals(call, columns // parts):
         raise DeviceError(f"{text}\n{SPLIT_HINT}")
     require_rank(source)
@@ -172,6 +174,7 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the heads of "input" side by side; raises DeviceError."""
     source = call.source
     result, target = _joined(call, spec), call.target
+    result.require_on(spec)
     for text in _join_refusals(call):
         raise DeviceError(f"{text}\n{JOIN_HINT}")
     require_rank(source)

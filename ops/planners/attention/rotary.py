@@ -79,6 +79,7 @@ def plan_rotary_embedding(call: RotaryArguments, spec: DeviceSpec) -> Plan:
     if place.is_sharded():
         place = replace(place, shard_spec=_shards(call.source, spec))
     result = TensorSpec(shape, call.source.data_format, Layout.TILE, place)
+    result.require_on(spec)
     for text in _faults(call, place):
         raise DeviceError(f"{text}\n{HINT}")
     lines, shards = call.source.matrix[0] // TILE, call.source.memory_config.shard_spec or place.shard_spec

@@ -49,6 +49,7 @@ def plan_rotary_llama(call: RotaryLlamaArguments, spec: DeviceSpec) -> Plan:
     if call.written.is_sharded() and call.written.shard_spec is None:
         raise DeviceError(f"bad optional access\n{HINT}; give memory_config a shard_spec")
     result = TensorSpec(call.source.shape, BFLOAT16, call.source.layout, call.written)
+    result.require_on(spec)
     for text in _refusals(call, spec):
         raise DeviceError(f"{text}\n{HINT}")
     for axis in range(RANK):

@@ -24,6 +24,7 @@ def plan_rotate_half(source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfi
     if where.is_sharded() and where.shard_spec is None:
         raise DeviceError(f"bad optional access\n{HINT}, and an interleaved memory_config")
     result = TensorSpec(source.shape, source.data_format, Layout.TILE, where)
+    result.require_on(spec)
     if source.memory_config.is_sharded() or where.is_sharded():
         raise DeviceError(f"RotateHalf does not currently support sharding\n{HINT}")
     op = RotateHalf(data_format=source.data_format)

@@ -83,7 +83,7 @@ class AttentionArguments:
 
 def validate(call: AttentionArguments, spec: DeviceSpec) -> None:
     """Raises DeviceError where the real library refuses a call; the first line of the error is its own."""
-    call.result()  # which the library plans first
+    call.result().require_on(spec)
     for text in _refusals(call, spec):
         raise DeviceError(f"{text}\n{HINT}")
 

@@ -172,7 +172,7 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
     place = call.written
     side(call.query.shape, 2)  # the library counts heads, and plans the result, before it looks at tensors
-    call.result()
+    call.result().require_on(spec)
     yield from _operand_refusals(call)
     yield from _place_refusals(call, place)
     if call.mask is not None:

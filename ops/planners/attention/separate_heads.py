@@ -41,6 +41,8 @@ def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
         text = f"2 * num_kv_heads ({call.kv_heads}) exceeds the KV hidden dimension ({other})"
         raise DeviceError(f"{text}\n{HINT}")
     specs = _results(call, columns // call.heads)
+    for result in specs:
+        result.require_on(spec)
     for text in _refusals(call):
         raise DeviceError(f"{text}\n{HINT}")
     require_rank(call.source, call.other)

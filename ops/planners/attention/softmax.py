@@ -85,6 +85,7 @@ def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
             tensor = _tiled(builder, tensor, "input.tiles")
             mask = None if mask is None else _tiled(builder, mask, "mask.tiles")
         output = tensor.spec if call.in_place else _output(call, tensor.spec)
+        output.require_on(spec)
         _check(call, tensor.spec, None if mask is None else mask.spec, spec)
         if call.as_given and len(source.shape) < 3:
             raise NotSimulatedError(

@@ -35,7 +35,7 @@ def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int
     """
     sharded = call.source.memory_config.is_sharded()
     for text in chain(
-        _call_faults(call, spec), grid_faults(call, spec), _source_faults(call), _core_faults(call, spec),
+        _call_faults(call, spec), grid_faults(call, spec), _source_faults(call, spec), _core_faults(call, spec),
         _vector_faults(call), _mask_faults(call),
     ):  # fmt: skip
         raise DeviceError(text)
@@ -169,10 +169,11 @@ def _call_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
         )
 
 
-def _source_faults(call: GroupNormArguments) -> Iterator[str]:
+def _source_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
     source, interleaved = call.source, not call.source.memory_config.is_sharded()
     place = source.memory_config if call.inplace else call.place
-    TensorSpec(source.shape, source.data_format, call.written_layout, place or DRAM_MEMORY_CONFIG)  # is made first
+    result = TensorSpec(source.shape, source.data_format, call.written_layout, place or DRAM_MEMORY_CONFIG)
+    result.require_on(spec)
     if interleaved and call.inplace:
         yield "inplace groupnorm not supported for unsharded tensors\ninplace: give False"
     if source.data_format not in (BFLOAT16, FLOAT32):

@@ -46,6 +46,10 @@ def in_dram(config):
     return replace(config, buffer_type=ttnn.BufferType.DRAM)
 
 
+OFF_ROW_0 = in_dram(high((32, 64), 9))
+LATER_ROW = "Device: Invalid DRAM shard grid: shard core (0, 1) is not on row 0."
+
+
 def borrowing(buffer, tensor):
     """The error of a program that borrows the shards of a tensor in DRAM."""
     return f"Device: DFB '{buffer}' borrows memory from TensorParameter '{tensor}', but its TensorSpec is not L1-resid"
@@ -589,6 +593,14 @@ REFUSED = [
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
+    # the cores of a result are looked for before operands
+    ("1x2x64x64 tile uint32", lambda x: ttnn.softmax(x, -1, memory_config=OFF_ROW_0), LATER_ROW),
+    ("1x2x64x64 tile uint32",
+     lambda x: ttnn.transformer.scaled_dot_product_attention(x, x, x, memory_config=OFF_ROW_0), LATER_ROW),
+    ("1x2x64x64 tile", lambda x: ttnn.experimental.rotate_half(x, memory_config=OFF_ROW_0), LATER_ROW),
+    ("1x2x64x64 tile uint32",
+     lambda x: ttnn.group_norm(x, num_groups=2, core_grid=ttnn.CoreGrid(y=1, x=1), inplace=False,
+                               memory_config=OFF_ROW_0), LATER_ROW),
     # attention of other ranks
     ("64 tile + 1x2x64x64 tile + 1x2x64x64 tile + 1x1x32x64 tile",
      lambda *x: ttnn.transformer.scaled_dot_product_attention(*x[:3], is_causal=False, attn_mask=x[3]),
