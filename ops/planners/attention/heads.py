@@ -397,9 +397,12 @@ def plan_join(
     result.require_on(spec)
     text = next(_join_refusals(source, where, squeezed=squeezed), None)
     refused = text and f"{text}\ninput_tensor: give [batch, heads, rows, head size] of floats in TILE layout"
-    require_rank(source)
+    if side(source.padded_shape, 3) < TILE:
+        require_rank(source)  # heads of no tile, by whose number the library divides
 
     def write(builder: PlanBuilder, given: PlanTensor) -> PlanTensor:
+        if len(source.shape) > RANK:
+            builder.leave_out_values("nlp_concat_heads: ttsim does not calculate numbers of more than 4 axes")
         if source.shape[-1] % TILE:
             builder.leave_out_values(
                 f"nlp_concat_heads: ttsim does not simulate numbers of heads of {source.shape[-1]} columns, whose "
@@ -483,6 +486,6 @@ def _join_buffers(source: PlanTensor, output: PlanTensor, spec: DeviceSpec) -> t
     tensor = source.spec
     if tensor.memory_config.is_sharded():
         return shard_view("input", source, spec), shard_view("output", output, spec)
-    batch, heads, rows, size = tensor.padded_shape
-    cores = page_cores(batch * heads * rows // TILE, spec.grid)
+    batch, heads, rows, size = tensor.padded_shape[:RANK]
+    cores = page_cores(max(1, batch * heads * rows // TILE), spec.grid)
     return (tile_buffer("input", BUFFERING * heads * size // TILE, tensor.data_format, cores),)

@@ -110,3 +110,10 @@ def test_heads_of_segformer_have_the_rows_of_whole_tiles():
     call = SplitArguments(program="NlpCreateHeadsSegformer", source=tiles(2, 1, 60, 64))
     plan = plan_split(call, SPEC)
     assert {plan.tensors[name].shape for name in plan.results.values()} == {(2, 2, 64, 32)}
+
+
+def test_heads_of_more_axes_are_joined_along_the_first_four():
+    plan = plan_join(tiles(3, 1, 1, 264, 32), SPEC)
+    assert plan.tensors["output"].shape == (3, 1, 1, 264)
+    assert program(plan)[0] == [2 * 288 // 32 * 2048]
+    assert plan.without_values
