@@ -121,8 +121,8 @@ def paged_scaled_dot_product_attention_decode(
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
         paged_cache_geometry: Not simulated.
         cache_position_modulo: Keys of a user begin again behind so many, whole blocks; numbers are not simulated.
-        spec_multi_pos_tiles: Rows of 32 queries with a position each, of which there are [users x rows]; 0 for a position
-            of each user. Numbers are not simulated.
+        spec_multi_pos_tiles: Rows of 32 queries with a position each, [users x rows]; 0 for one position of a user.
+            Numbers are not simulated.
 
     Returns:
         [1, users, heads, size], of the queries' data type.
