@@ -61,6 +61,8 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
     def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *others: PlanTensor) -> PlanTensor:
         if not output_spec.data_format.is_float:
             builder.leave_out_values(f"matmul into {output_spec.data_format}: {INTEGER_OUTPUT}")
+        if (text := _elsewhere(call, config)) is not None:
+            builder.leave_out_values(text)
         if planned_whole:
             name_rules(builder, matmul_rules(op, free_l1_bytes))
         bias = others if call.target is None else others[:-1]
@@ -206,7 +208,6 @@ def _program(
         raise ArgumentError(unfused)
     if config.unsimulated is not None:
         raise NotSimulatedError(config.unsimulated)
-    _require_place(call, config)
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:
@@ -281,17 +282,21 @@ def _laid_out(call: MatmulArguments, by_rows: bool) -> MatmulArguments:
     return replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
 
 
-def _require_place(call: MatmulArguments, config: MatmulConfig) -> None:
-    """Refuses shards of the first operand elsewhere than at core (0, 0), but where the program lies on their cores."""
+def _elsewhere(call: MatmulArguments, config: MatmulConfig) -> str | None:
+    """Why the numbers are not known of shards of the first operand that do not begin at core (0, 0).
+
+    None where the program lies on their cores. Elsewhere the library accepts the call; the output begins at (0, 0).
+    """
     shards = call.first.memory_config.shard_spec
     if shards is None or shards.grid.bounding_box().start == CoreCoord(0, 0):
-        return
+        return None
     one_axis = config.program in (MatmulProgram.MCAST_IN0, MatmulProgram.MCAST_IN1)
-    if call.program is not None or not one_axis or call.memory_config.is_sharded():
-        raise NotSimulatedError(
-            "matmul: shards of input_tensor_a that do not begin at core (0, 0) are simulated only of HEIGHT and WIDTH, "
-            "without a program_config and with an interleaved output; reshard the tensor"
-        )
+    if call.program is None and one_axis and not call.memory_config.is_sharded():
+        return None
+    return (
+        "matmul: ttsim calculates numbers of shards of input_tensor_a that do not begin at core (0, 0) only of HEIGHT "
+        "and WIDTH, without a program_config and with an interleaved output; reshard the tensor"
+    )
 
 
 def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:

@@ -179,8 +179,10 @@ def _without_output(op: MatmulOp, senders: CoreRangeSet, cores: CoreRangeSet) ->
 
 
 def _shard_views(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterator[Buffered]:
-    """The shards of a first operand that cores send to others."""
-    shards = first.spec.memory_config.shard_spec
+    """The shards of a first operand that cores send to others, and a block that is put together from several shards."""
+    shards, depth = first.spec.memory_config.shard_spec, op.config.in0_block_w
+    if op.config.banks and shards is not None and shards.shape[1] < depth * TILE:
+        yield Buffered("in0_gathered", op.config.per_core_m * depth, op.problem.in_format)
     high = first.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
     sent = SENDS.get(op.config.program, (False, False))[0] and not op.config.banks
     if shards is not None and not high and sent:

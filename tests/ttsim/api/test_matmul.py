@@ -6,7 +6,7 @@ import pytest
 
 import ttsim
 from device.errors import ArgumentError, DeviceError
-from tests.ttsim.api.calls import operations
+from tests.ttsim.api.calls import operations, put
 
 
 def tensor(values: Any, device: ttsim.Device | None, dtype: Any = ttsim.bfloat16, place: Any = None) -> ttsim.Tensor:
@@ -343,6 +343,21 @@ def test_columns_in_banks_of_dram(device):
     product = ttsim.matmul(first, weight, program_config=config, memory_config=ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG)
     assert tuple(product.memory_config().shard_spec.shape) == (32, 96)
     assert set(product.to_numpy().ravel().tolist()) == {512.0}
+
+
+def product_in_banks(device, cores, depth, wide, block):
+    """The product of a row of tiles in WIDTH shards, so many tiles wide, by weights in all banks of DRAM."""
+    banks = device.dram_grid_size().x
+    first = put(device, f"0 tile width/32x{wide * 32}/{cores}", np.ones((32, depth * 32)))
+    second = put(device, f"0 tile width/{depth * 32}x64/{banks}x1 dram", np.ones((depth * 32, banks * 64)))
+    config = ttsim.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=block, per_core_M=1, per_core_N=2)
+    return ttsim.matmul(first, second, program_config=config, memory_config=ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG)
+
+
+def test_blocks_of_several_shards_are_put_together_beside_banks(device):
+    assert set(product_in_banks(device, 4, 4, 1, 2).to_numpy().ravel().tolist()) == {128.0}
+    with pytest.raises(ArgumentError, match=r"^in0 block count 2 x shards per block 2 must cover the 8 storage cores"):
+        product_in_banks(device, 8, 4, 1, 2)
 
 
 def test_addmm(device):
