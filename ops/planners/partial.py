@@ -6,6 +6,7 @@ from device.cores import CoreCoord, first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
     TILE,
     BufferType,
     Layout,
@@ -117,7 +118,10 @@ def plan_sharded_to_interleaved_partial(
                 f"{owner}: ttsim does not simulate where a slice of another size than input_tensor lies; give a "
                 f"cache_tensor with {count} times its rows"
             )
-        buffers = slice_buffers(Conversion.SHARDED_TO_INTERLEAVED, tensor, whole, spec)
+        pages = whole._replace(
+            spec=target.changed(memory_config=DRAM_MEMORY_CONFIG)
+        )  # as which shards are written, too
+        buffers = slice_buffers(Conversion.SHARDED_TO_INTERLEAVED, tensor, pages, spec)
         name, refused = "ShardedToInterleavedPartialDeviceOperation", None
         if in_dram(source):
             refused = f"Only L1 buffers can have an associated circular buffer!\n{owner}: move the shards to L1"

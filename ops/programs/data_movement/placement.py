@@ -184,15 +184,15 @@ def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Co
 
     Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill what their memories align
     in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of DRAM if they
-    do, and else through a Copy.
+    do, and else through a Copy; within DRAM, rows whose width changes go through a Copy.
     """
     old, new = before.memory_config.shard_spec, config.shard_spec
     if before.layout is Layout.TILE or old is None or new is None:
         return Conversion.RESHARD
     same_scheme = before.memory_config.memory_layout is config.memory_layout
     aligned = [row_bytes(before, width) % unit == 0 for _, width, unit in reshard_units(before, config, spec)]
-    if old.shape[1] == new.shape[1] and {before.memory_config.buffer_type, config.buffer_type} == {BufferType.DRAM}:
-        return Conversion.RESHARD
+    if {before.memory_config.buffer_type, config.buffer_type} == {BufferType.DRAM}:
+        return Conversion.RESHARD if old.shape[1] == new.shape[1] else Conversion.COPY
     if old.shape[1] == new.shape[1] or same_scheme:
         by_height = same_scheme and config.memory_layout is Scheme.HEIGHT_SHARDED
         if by_height or all(aligned):

@@ -5,7 +5,7 @@ import pytest
 
 import ttsim as ttnn
 from tests.build import place
-from tests.ttsim.api.calls import buffers, operations, put, refusal
+from tests.ttsim.api.calls import buffers, operations, put, put_all, refusal
 
 SCHEMES = {name: ttnn.TensorMemoryLayout[f"{name.upper()}_SHARDED"] for name in ("height", "width", "block")}
 BY_ROWS, BY_COLUMNS = ttnn.ShardOrientation.ROW_MAJOR, ttnn.ShardOrientation.COL_MAJOR
@@ -50,6 +50,14 @@ def test_shards_become_a_slice(device, words, dtype):
     values = whole.to_numpy()
     assert np.array_equal(values[0, 1], x.to_numpy()[0, 0])
     assert (values[0, ::2] == 1).all()
+
+
+@pytest.mark.parametrize("where", ["", "height/192x64/1", "height/96x64/2 dram"])
+def test_shards_are_converted_for_a_slice_wherever_it_lies(device, where):
+    x, whole = put_all(device, f"1x1x64x64 tile height/32x64/2 + 1x1x192x64 float32 tile {where}")
+    sizes = buffers(lambda: ttnn.sharded_to_interleaved_partial(x, whole, 3, 1))
+    assert sizes == [(2 * 2048, 1), (2 * 4096, 0)]
+    assert np.array_equal(whole.to_numpy()[0, 0, 64:128], x.to_numpy()[0, 0])
 
 
 WHOLE, TILES = "1x1x128x64 tile", "1x1x64x64 tile height/32x64/2"

@@ -293,6 +293,20 @@ def test_shards_that_are_repeated(source, counts, names, after):
 
 
 @pytest.mark.parametrize(
+    ("source", "to", "sizes"),
+    [
+        ("192x32 float32 width/192x16/2 dram", "width/192x32/1 dram", [256, 64]),  # two rows, and one that is read
+        ("192x8 float32 height/96x8/2 dram", "height/64x16/3 dram", [128, 32]),
+        ("192x32 float32 width/192x16/2 dram", "width/192x16/3 dram", [64]),
+    ],
+)
+def test_rows_in_dram_whose_shards_become_wider_are_copied(source, to, sizes):
+    plan = plan_to_memory_config(tensor_spec(source), place(to), SPEC)
+    (step,) = (step for step in plan.steps if isinstance(step, Operation))
+    assert [buffer.size_bytes for buffer in step.circular_buffers] == sizes
+
+
+@pytest.mark.parametrize(
     ("source", "to", "buffer", "tensor"),
     [
         ("128x64 height/64x64/2 dram", None, "sharded_in", "input"),
