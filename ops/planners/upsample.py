@@ -96,16 +96,21 @@ def _is_whole(scale: tuple[float, float]) -> bool:
     return all(float(factor).is_integer() for factor in scale)
 
 
-def _shards(
-    source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
-) -> MemoryConfig:
-    """The shards of the result: the source's, repeated; or the source's cores, which share all pixels."""
-    source_shards = source.memory_config.shard_spec
-    if source_shards is None:
+def require_shards(source: TensorSpec, place: MemoryConfig | None) -> None:
+    """Raises DeviceError for shards of the result of an interleaved tensor, which the library looks at first."""
+    if place is not None and place.is_sharded() and not source.memory_config.is_sharded():
         raise DeviceError(
             "Output memory config is sharded but input memory config is not sharded\n"
             "memory_config: leave it out, or shard the tensor first"
         )
+
+
+def _shards(
+    source: TensorSpec, place: MemoryConfig, scale: tuple[float, float], program: UpsampleProgram | None
+) -> MemoryConfig:
+    """The shards of the result: the source's, repeated; or the source's cores, which share all pixels."""
+    require_shards(source, place)
+    source_shards = source.shards
     if program is UpsampleProgram.SHARDS:
         wanted = place.shard_spec
         if wanted is None:

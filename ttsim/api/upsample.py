@@ -8,7 +8,7 @@ from device.errors import ArgumentError, ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import no_such_axis
 from device.memory.memory_config import MemoryConfig
 from ops.planners.bilinear import BilinearArguments, plan_bilinear, require_whole_tiles
-from ops.planners.upsample import plan_upsample, require_whole_numbers
+from ops.planners.upsample import plan_upsample, require_shards, require_whole_numbers
 from ttsim.api.device_calls import cached_plan, carried_out, converted, operation, required_device
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -56,13 +56,15 @@ def upsample(
     rank = len(input_tensor.shape)
     if rank < IMAGE_AXES:
         raise DeviceError(f"{no_such_axis(rank)}\nupsample: give [N, H, W, C], not {rank} axes")
+    if mode != "bilinear":
+        require_shards(input_tensor.spec, memory_config)
     if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
         raise DeviceError(f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; it is one of these")
-    if rank > IMAGE_AXES:
-        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {rank}")
     lost = "upsample expects an allocated device tensor as input"
     device = required_device("upsample", input_tensor, lost=lost)
     factors = _factors(scale_factor)
+    if rank > IMAGE_AXES:
+        raise ArgumentError(f"upsample: the tensor must be [N, H, W, C], not of rank {rank}")
     if mode == "bilinear":
         config = None if compute_kernel_config is None else compute_kernel_config.argument()
         chosen: dict[str, Any] = (

@@ -8,7 +8,7 @@ from math import prod
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import FACE, TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
@@ -184,6 +184,8 @@ def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, 
             yield f"Number of columns in table {table.padded_shape[-1]} must be factor of shard width {wide}"
     elif not fused and place.is_sharded() and place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         yield "Embedding only supports height sharded Row Major outputs"
+    elif not fused and place.is_sharded() and place.buffer_type is BufferType.DRAM:
+        yield "Embedding sharded Row Major output must be in L1: the reader writes rows straight into its own shard"
     if call.kind is EmbeddingKind.PADDED and call.pad_token is None:
         yield "Pad token must be specified when PADDED Embeddings Type is specified"
     if call.kind is EmbeddingKind.BINARY and table.padded_shape[-2] != 2:

@@ -238,6 +238,12 @@ REFUSED = [
     (f"{IMAGE} height/96x64/2", lambda x: ttnn.upsample(x, 2, memory_config=DRAM), "Device: bad optional access"),
     (IMAGE, lambda x: ttnn.upsample(x, 2, memory_config=high((96, 64), 2)),
      "Device: Output memory config is sharded but input memory config is not"),
+    # which comes before the mode, the factors and the rank
+    (IMAGE, lambda x: ttnn.upsample(x, 0, mode="cubic", memory_config=high((96, 64), 2)),
+     "Device: Output memory config is sharded but input memory config is not"),
+    ("1x2x3x20x64", lambda x: ttnn.upsample(x, 2, memory_config=high((96, 64), 2)),
+     "Device: Output memory config is sharded but input memory config is not"),
+    ("1x2x3x20x64", lambda x: ttnn.upsample(x, 0), "Device: scale_factor_h must be positive, got 0"),
     (IMAGE, lambda x: ttnn.upsample(x, (1, 0)), "Device: scale_factor_w must be positive, got 0"),
     (f"{IMAGE} height/64x64/3", lambda x: ttnn.upsample(x, 2, **BILINEAR, memory_config=DRAM),
      "Device: bad optional access"),
@@ -623,6 +629,9 @@ REFUSED = [
      "Device: Input tensor shard width (32) must equal padded width (64)"),
     ("4x2x64x64 tile + 1x2x64x64 tile", lambda *x: ttnn.update_cache(*x, 3),
      "Device: Input batch height (64) must equal cache batch (4) rounded up to a tile"),
+    # rows of a table
+    ("1x8 rows uint32 + 14x32 rows", lambda x, y: ttnn.embedding(x, y, memory_config=place("height/8x32/1 dram")),
+     "Device: Embedding sharded Row Major output must be in L1: the reader writes rows straight into its own shard"),
     # rotary embeddings of other ranks
     ("32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
      "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
