@@ -19,9 +19,9 @@ from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum, prod as
 from ttsim.api.batch_norm import batch_norm as batch_norm
 from ttsim.api.bcast import BcastOpDim as BcastOpDim, BcastOpMath as BcastOpMath, bcast as bcast
 from ttsim.api.compositions import (
-    addcdiv as addcdiv, addcmul as addcmul, clamp as clamp, clip as clip, geglu as geglu, glu as glu, lerp as lerp,
-    logical_not_ as logical_not_, mac as mac, prelu as prelu, reglu as reglu, swiglu as swiglu,
-    unary_chain as unary_chain, where as where,
+    addcdiv as addcdiv, addcmul as addcmul, bitcast as bitcast, clamp as clamp, clip as clip, geglu as geglu,
+    glu as glu, lerp as lerp, logical_not_ as logical_not_, mac as mac, prelu as prelu, reglu as reglu,
+    swiglu as swiglu, unary_chain as unary_chain, where as where,
 )
 from ttsim.api.constraints import (
     OpConstraints as OpConstraints, query_op_constraints as query_op_constraints,

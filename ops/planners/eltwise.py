@@ -14,7 +14,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.buffer_shapes import BUFFERING, require_cores
 from ops.programs.eltwise.functions import FUNCTIONS, RELU, without_numbers
-from ops.programs.eltwise.op import Activate, Activations, Binary
+from ops.programs.eltwise.op import Activate, Activations, Binary, keeps_bits
 from ops.programs.eltwise.pairs import PAIRS
 from ops.programs.eltwise.refusals import OF_INTEGERS, operation_refusal, parameter_refusals
 from ops.programs.eltwise.shards import (
@@ -338,16 +338,24 @@ def plan_unary(
     target: TensorSpec | None = None,
     cores: CoreRangeSet | None = None,
     then: Activations | None = None,
+    seen_as: DataFormat | None = None,
 ) -> Plan:
     """Plan a function of the tensor "input", written into the caller's tensor "target" if given, on some cores.
 
-    One program applies the functions ``then`` to the results as well, as unary_chain has them; None for other calls.
+    One program applies the functions ``then`` to the results as well, as unary_chain has them; None for other calls. A
+    bitcast gives elements of the format ``seen_as``.
     """
     name, parameters = function
     chain = (function, *(then or ()))
-    _require_target_format(source, target, name)
-    written = PlanTensor("output", _result(source, place, spec)) if target is None else PlanTensor("target", target)
-    for each, _ in chain:
+    if seen_as is None:
+        _require_target_format(source, target, name)
+    elif target is not None and target.data_format != seen_as:
+        raise DeviceError(
+            "If both output dtype and output tensor provided dtype should match\n"
+            f"output_tensor: give one of {seen_as}, not {target.data_format}"
+        )
+    written = PlanTensor("output" if target is None else "target", target or _result(source, place, spec, seen_as))
+    for each, _ in chain if seen_as is None else ():
         _require_format(source, each)
     if then is not None:
         _require_chain(source, chain)
@@ -372,6 +380,8 @@ def plan_unary(
         require_cores(cores, spec, name, unit="eltwise_unary")
     reasons = (without_numbers(each, source.layout) for each in chain)
     unknown = next((reason for reason in reasons if reason is not None), None)
+    if seen_as is not None and not keeps_bits(source.data_format, seen_as):
+        unknown = f"bitcast: elements of {source.data_format} seen as {seen_as}, of other bits, have no numbers here"
     if refused is None and lies_in_place(source, written.spec, spec):
         refused = shards_outside(cores, source, name)
         if refused is None:
@@ -458,11 +468,13 @@ def _require_target_shape(source: TensorSpec, target: TensorSpec | None) -> None
         )
 
 
-def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> TensorSpec:
-    """The spec of the result, padded as the tensor is, unless its shards demand otherwise."""
+def _result(
+    source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, data_format: DataFormat | None
+) -> TensorSpec:
+    """The spec of the result, padded as the tensor is, unless its shards demand otherwise; None for its format."""
     where = source.memory_config if place is None else place
     if not where.is_sharded():
-        return source.changed(memory_config=where, padded_shape=source.padded_shape)
+        return source.changed(memory_config=where, padded_shape=source.padded_shape, data_format=data_format)
     if where.shard_spec is None:
         source_shards = source.memory_config.shard_spec
         if source_shards is None and source.layout is Layout.TILE:
@@ -473,4 +485,4 @@ def _result(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) ->
             high, wide = source_shards.shape
             source_shards = source_shards.changed(shape=(max(high, TILE), max(wide, TILE)))
         where = replace(where, shard_spec=source_shards)
-    return source.changed(memory_config=where)
+    return source.changed(memory_config=where, data_format=data_format)

@@ -13,6 +13,7 @@ from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import FLOAT32, INT32, UINT32
 from ops.planners.eltwise import RANGES, broadcast, places_on_shards, require_integer
 from ops.planners.ternary import TernaryArguments, has_kernel, plan_ternary, repeats
+from ops.programs.eltwise.op import BITCAST
 from ops.programs.eltwise.refusals import Activation
 from ops.programs.eltwise.shards import repeated
 from ops.programs.eltwise.ternary import Ternary
@@ -445,6 +446,20 @@ def unary_chain(
     first, *then = activations_of("unary_chain", ops_chain)
     placed = (memory_config, output_tensor, sub_core_grids)
     return applied("unary_chain", first, input_tensor, *placed, then=tuple(then))
+
+
+@public("The bits of x as elements of another data type.", "bitcast(x, ttnn.uint16)", "[[16256, 16384]]")
+def bitcast(
+    input_tensor: Tensor,
+    dtype: DataType,
+    *,
+    memory_config: MemoryConfig | None = None,
+    output_tensor: Tensor | None = None,
+    sub_core_grids: CoreRangeSet | None = None,
+) -> Tensor:
+    """One operation; data types of as many bits have numbers."""
+    placed = (memory_config, output_tensor, sub_core_grids)
+    return applied("bitcast", (BITCAST, ()), input_tensor, *placed, seen_as=dtype.format)
 
 
 def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | None) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from device.cores import CoreRangeSet, PlainEnum
 from device.errors import shown
 from device.memory.memory_config import MemoryConfig
-from device.numbers.formats import BFLOAT16, quantize
+from device.numbers.formats import BFLOAT16, DataFormat, quantize
 from device.numbers.vector_unit import VectorUnitMode
 from ops.planners.eltwise import plan_unary
 from ops.programs.eltwise.definitions import DEGREES
@@ -196,15 +196,18 @@ def applied(
     output_tensor: Tensor | None = None,
     cores: CoreRangeSet | None = None,
     then: tuple[Activation, ...] | None = None,
+    seen_as: DataFormat | None = None,
 ) -> Tensor:
     """An activation of every element of a tensor, as the function of this name runs it, on some cores or all.
 
-    Activations ``then`` of the results are part of the same program, as `unary_chain` has them; None for none.
+    Activations ``then`` of the results are part of the same program, as `unary_chain` has them; None for none. The
+    results of a bitcast have the format ``seen_as``.
     """
     tensors = {"input": tensor} | ({} if output_tensor is None else {"target": output_tensor})
     device = device_of(tensors)
     target = None if output_tensor is None else output_tensor.spec
-    plan = plan_unary(tensor.spec, function, device.spec, place=memory_config, target=target, cores=cores, then=then)
+    settings: dict[str, Any] = {"place": memory_config, "target": target, "cores": cores, "then": then}
+    plan = plan_unary(tensor.spec, function, device.spec, seen_as=seen_as, **settings)
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
 

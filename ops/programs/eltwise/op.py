@@ -45,6 +45,7 @@ FUNCTIONS_AFTER: Final = {
     "eq": "eqz", "ne": "nez", "gt": "gtz", "ge": "gez", "lt": "ltz", "le": "lez", "squared_difference": "square",
     "logical_or": "nez", "logical_xor": "nez", "bias_gelu": "gelu", "hypot": "sqrt",
 }  # fmt: skip
+BITCAST: Final = "bitcast"  # no function of numbers: their bits are another format's
 FILL: Final = "fill"  # the function that gives one number everywhere; a 16-bit Dst cuts it
 STAGES: Final = {
     Stage.READER: "tiles of the operands are read",
@@ -186,6 +187,8 @@ class Activate(OnSomeCores):
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The function of every element, in the same shape."""
         values, result = given(inputs[0]), self.out_format or self.data_format
+        if self.name == BITCAST:
+            return seen_as(values, self.data_format, result)
         if not self.data_format.is_float:
             for name, parameters in self.chain:
                 values = applied_to_integers(values, name, result, parameters)
@@ -212,6 +215,25 @@ class Activate(OnSomeCores):
             else:
                 dst = apply_activation(dst, name, parameters, mode=mode)
         return packed(dst, result, context.arithmetic, wide=mode.fp32_dest)
+
+
+def keeps_bits(before: DataFormat, after: DataFormat) -> bool:
+    """Whether elements of two formats are of as many bits, one by one."""
+    return not (before.is_block or after.is_block) and before.tile_bytes == after.tile_bytes
+
+
+def seen_as(values: Array, before: DataFormat, after: DataFormat) -> Array:
+    """The bits of elements as elements of another format, in its storage."""
+    if before == after:
+        return values
+    half = BFLOAT16 in (before, after)  # which is stored as float32, its upper half
+    bits = values.astype(before.storage)
+    if before.is_float:
+        bits = bits.astype(np.float32).view(np.uint32) >> (16 if half else 0)
+    bits = bits.astype(np.int64)
+    if after.is_float:
+        return ((bits & 0xFFFFFFFF) << (16 if half else 0)).astype(np.uint32).view(np.float32)
+    return bits.astype(np.uint32).astype(after.storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

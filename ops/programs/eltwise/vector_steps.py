@@ -16,7 +16,7 @@ from ops.programs.kernel_costs import ComputeCosts
 MEASURED: Final[Mapping[str, int]] = MappingProxyType({"exp": 38, "atan": 47, "sigmoid": 30, "silu": 37, "gelu": 44})
 TYPICAL: Final = 38  # of functions that compute an exponential, a logarithm or a long polynomial
 _SHORT: Final = """
-    abs neg sign signbit square sqrt recip identity fill typecast zero_point ceil floor round trunc frac
+    abs neg sign signbit square sqrt recip identity bitcast fill typecast zero_point ceil floor round trunc frac
     relu relu6 relu_max relu_min leaky_relu prelu_sfpu threshold hardsigmoid hardtanh hardshrink softshrink heaviside
     add subtract rsub multiply div squared_difference maximum minimum mac_tss clamp_tss
     where where_tss where_tst where_tts

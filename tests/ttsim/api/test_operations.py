@@ -585,3 +585,18 @@ def test_divisions_by_the_number_0(device):
 def test_block_floats_that_are_drawn_in_rows_become_bfloat16(device):
     drawn = ttnn.rand((32, 32), device, dtype=ttnn.bfloat8_b, layout=ttnn.ROW_MAJOR_LAYOUT)
     assert (drawn.dtype, drawn.layout) == (ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "numbers", "expected"),
+    [
+        (ttnn.bfloat16, ttnn.uint16, [1.0, -2.0], [0x3F80, 0xC000]),
+        (ttnn.uint16, ttnn.bfloat16, [0x3F80, 0xC000], [1.0, -2.0]),
+        (ttnn.float32, ttnn.int32, [1.0, -2.0], [0x3F800000, -0x40000000]),
+        (ttnn.uint32, ttnn.float32, [0x3F800000, 0xC0000000], [1.0, -2.0]),
+        (ttnn.int32, ttnn.uint32, [1, -1], [1, 0xFFFFFFFF]),
+    ],
+)
+def test_bits_are_seen_as_another_data_type(device, before, after, numbers, expected):
+    result = ttnn.bitcast(ttnn.Tensor(np.array([numbers]), before, device, ttnn.TILE_LAYOUT), after)
+    assert (result.dtype, result.to_list()) == (after, [expected])
