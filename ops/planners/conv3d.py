@@ -203,6 +203,8 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         )
     grid = call.grid or (spec.grid.cols, spec.grid.rows)
     result = _result(call) if min(call.out_sides) > 0 else None
+    if result is not None:
+        result.buffer(spec)  # refuses cores that the device lacks
     for refusals in (
         _tensor_refusals(call),
         _size_refusals(call),

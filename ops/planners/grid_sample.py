@@ -146,6 +146,8 @@ def _planned(call: GridSampleArguments, spec: DeviceSpec) -> Plan:
             "because alignment will have rank greater than 2!\ngrid: give one for every image"
         )
     result = PlanTensor("output", TensorSpec(shape, images.data_format, Layout.ROW_MAJOR, place))
+    if not place.is_sharded() or place.shard_spec is not None:
+        result.spec.buffer(spec)  # refuses cores that the device lacks
     for text in refusals(call):
         raise DeviceError(text)
 

@@ -77,6 +77,7 @@ def plan_rotate(call: RotateArguments, spec: DeviceSpec) -> Plan:
     images, place = call.images, call.place or call.images.memory_config
     result = TensorSpec(images.shape, images.data_format, Layout.ROW_MAJOR, place)
     require_shard_spec(place, in_rows=True)
+    result.buffer(spec)  # refuses cores that the device lacks
     for text in refusals(call):
         raise DeviceError(text)
     op = Rotate(

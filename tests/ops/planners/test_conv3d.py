@@ -120,6 +120,8 @@ def test_surroundings_that_are_refused(changes, error):
 def test_the_place_of_the_result_comes_before_the_arguments():
     with pytest.raises(DeviceError, match=r"^MemoryConfig must have Shard Spec specified"):
         small(groups=5, place=MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED))
+    with pytest.raises(DeviceError, match=r"^Invalid DRAM shard grid: shard core \(0, 1\) is not on row 0"):
+        small(groups=5, place=place("height/32x32/1x3 dram"))
 
 
 def test_shards_of_a_result_have_no_columns_beyond_their_own():

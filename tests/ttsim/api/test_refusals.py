@@ -273,6 +273,8 @@ REFUSED = [
     # rotate
     ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0), "Device: Input tensor must be in ROW_MAJOR layout"),
     ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, expand=True), "Device: expand=True is not supported."),
+    ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0, memory_config=in_box(HEIGHT, (8, 64), 1, 9)),
+     "Device: Invalid shard grid: shard core (0, 8) has no L1 bank on this device, which has 64 of them."),
     ("1x8x8x64 tile", lambda x: ttnn.rotate(x, 30.0, memory_config=ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG),
      "Device: MemoryConfig must have Shard Spec specified for sharded memory layout"),
     ("1x8x8x64", lambda x: ttnn.rotate(x, 30.0, interpolation_mode="cubic"),
