@@ -44,11 +44,6 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
     rank = len(source.shape)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1
-    if not alone and source.data_format.is_block and source.data_format != BFLOAT8_B:
-        raise DeviceError(
-            f"ttnn.prod with a dim argument does not support {source.data_format.name}\nprod: typecast the tensor"
-        )
-
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         whole = tensor
         if source.layout is Layout.TILE:
@@ -58,7 +53,11 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
             result = cloned(builder, whole, place, "output")
             builder.free_own(whole, keep=[result, tensor])
             return result
-        if call.dim is None or rank == 1:
+        if not alone and source.data_format.is_block and source.data_format != BFLOAT8_B:
+            raise DeviceError(
+                f"ttnn.prod with a dim argument does not support {source.data_format.name}\nprod: typecast the tensor"
+            )
+        if alone:
             return _of_all(builder, whole, call, place)
         result = _of_axis(builder, whole, axes[0], call, place)
         builder.free_own(whole, keep=[result])
