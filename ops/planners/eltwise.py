@@ -105,6 +105,17 @@ def require_integer(
     )
 
 
+def _require_bfloat16(op: Binary) -> None:
+    """Raises DeviceError for an exact sum in another format."""
+    if op.exact and op.data_format != BFLOAT16:
+        raise DeviceError(
+            "fast_and_approximate_mode=false is only supported for a BFLOAT16 output on binary operation "
+            f"BinaryOpType::{PAIRS[op.operation].op}, got output dtype {_named(op.data_format)}. The accurate path "
+            "exists to round the bfloat16 result to nearest even, so it has no effect for other output dtypes; leave "
+            f"the flag unset (or pass true) for those.\n{op.operation}: leave fast_and_approximate_mode out"
+        )
+
+
 def _refused_activation(op: Binary) -> str | None:
     """Why the library does not make the program of an operation with these functions of operands and result."""
     functions = (*op.left_activations, *op.right_activations, *op.activations)
@@ -200,6 +211,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     op, left, right, spec = call.op, read[0], read[1] if len(read) > 1 else None, builder.device_spec
     other = None if right is None else right.spec
     kind = NOT_REPEATED if other is None else repeated(left.spec.shape, other.shape)
+    _require_bfloat16(op)
     activations = (*op.activations, *op.left_activations, *op.right_activations)
     if not op.left_format.is_float and any(function != RELU for function, _ in activations):
         builder.leave_out_values(

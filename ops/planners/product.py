@@ -44,6 +44,7 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
     rank = len(source.shape)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1
+
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
         whole = tensor
         if source.layout is Layout.TILE:

@@ -76,9 +76,6 @@ class Combination(Call):
         if not isinstance(right, Tensor | Real):
             raise wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")
         exact = self.fast_and_approximate_mode is False and self._operation in SUMS
-        if exact:
-            own = left if isinstance(left, Tensor) else right
-            self._require_bfloat16(own.dtype if isinstance(own, Tensor) else DataType.BFLOAT16)
         return combined(
             name,
             self._operation,
@@ -93,18 +90,6 @@ class Combination(Call):
             exact=exact,
             cores=self.sub_core_grids,
         )
-
-    def _require_bfloat16(self, own: DataType) -> None:
-        """Raises DeviceError for a result in another format, which has no exact mode; ``own`` is that of a tensor."""
-        result = self.output_tensor.dtype if self.output_tensor is not None else self.dtype or own
-        if result is not DataType.BFLOAT16:
-            raise DeviceError(
-                "fast_and_approximate_mode=false is only supported for a BFLOAT16 output on binary operation "
-                f"BinaryOpType::{PAIRS[self._operation].op}, got output dtype DataType::{result.name}. The accurate "
-                "path exists to round the bfloat16 result to nearest even, so it has no effect for other output "
-                "dtypes; leave the flag unset (or pass true) for those.\n"
-                f"{self._name}: leave fast_and_approximate_mode out"
-            )
 
 
 SUMS: Final = frozenset(("add", "subtract", "rsub"))  # which the matrix unit computes, unless asked for an exact mode

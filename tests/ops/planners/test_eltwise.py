@@ -147,3 +147,13 @@ def test_the_vector_unit_computes_ldexp_of_float32(data_format, tiles):
     (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given), N150).steps
     (power,) = [buffer for buffer in step.circular_buffers if buffer.name == "right_activated"]
     assert power.size_bytes == tiles * data_format.tile_bytes
+
+
+def test_rows_become_tiles_before_the_format_of_an_exact_sum_is_looked_at():
+    shards = tensor_spec("64x64 rows l1 height/16x64/4").changed(data_format=FLOAT32)
+    op = Binary(operation="add", left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32, exact=True)
+    with pytest.raises(DeviceError, match="must be tile"):
+        plan_binary(BinaryArguments(op=op, left=shards, right=shards), N150)
+    given = tensor_spec("64x64 tile").changed(data_format=FLOAT32)
+    with pytest.raises(DeviceError, match="fast_and_approximate_mode=false is only supported for a BFLOAT16 output"):
+        plan_binary(BinaryArguments(op=op, left=given, right=given), N150)
