@@ -166,10 +166,12 @@ def _head_size(call: SplitArguments) -> int:
         return VIT_SIZE
     if call.program == FALCON:
         return FALCON_SIZE
-    if call.program == "NlpCreateHeads" and heads < 1:
+    if heads < 1:
         raise DeviceError(f"num_q_heads must be greater than 0\n{HINT}")
     if call.program == "NlpCreateHeads" and call.other is not None and kv_heads < 1:
         raise DeviceError(f"num_kv_heads must be greater than 0 when a KV tensor is given\n{HINT}")
+    if call.program == "CreateQKVHeads" and kv_heads < 1:
+        raise DeviceError(f"num_kv_heads must be greater than 0\n{HINT}")
     alone = call.program == "NlpCreateHeads" and call.other is None  # queries, and no keys and values
     if heads < 1 or kv_heads < 0 or not (kv_heads or alone):
         raise NotSimulatedError("nlp_create_qkv_heads: ttsim does not simulate calls without heads; give 1 or more")

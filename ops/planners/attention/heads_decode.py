@@ -27,6 +27,7 @@ from ops.programs.buffer_shapes import borrowing_refusal, buffer, in_dram, page_
 MOST_USERS = 32
 FORMATS = (FLOAT32, BFLOAT16)
 SPLIT_HINT = "nlp_create_qkv_heads_decode: give [1, 1, users, columns] of bfloat16 or float32 in TILE layout"
+WAY_OUT = "output_tensor: give one in the shards of the result"
 JOIN_HINT = "nlp_concat_heads_decode: give [1, users, heads, head size] in HEIGHT shards of a user each"
 
 
@@ -173,11 +174,15 @@ def _split_buffers(
 def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
     """Plan the heads of "input" side by side; raises DeviceError."""
     source = call.source
-    result, target = _joined(call, spec), call.target
-    result.require_on(spec)
+    target = call.target
+    if target is None:
+        _joined(call, spec).require_on(spec)
     for text in _join_refusals(call):
         raise DeviceError(f"{text}\n{JOIN_HINT}")
     require_rank(source)
+    if target is not None and target.memory_config.shard_spec is None:
+        raise DeviceError(f"bad optional access\n{WAY_OUT}")
+    result = _joined(call, spec)
     refused = None if target is None else _misplaced(call, result, target, spec)
     op = JoinDecodeHeads(heads=call.heads)
 
@@ -201,27 +206,25 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
 
 
 def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why the program does not write into a target's shards; raises DeviceError for one that has none."""
-    shards, way_out = target.memory_config.shard_spec, "output_tensor: give one in the shards of the result"
-    if shards is None:
-        raise DeviceError(f"bad optional access\n{way_out}")
+    """Why the program does not write into a target's shards."""
+    shards = target.shards
     cores, tile_bytes = shards.grid, call.source.data_format.tile_bytes
     tiles, size = prod(shards.shape) // TILE**2, target.buffer(spec).bank_bytes
     if not tiles:
         return (
-            f"DataflowBufferSpec 'q_out' has num_entries = 0. num_entries must be set to a non-zero value.\n{way_out}"
+            f"DataflowBufferSpec 'q_out' has num_entries = 0. num_entries must be set to a non-zero value.\n{WAY_OUT}"
         )
     if borrowed := borrowing_refusal([("q_out", "output", PlanTensor("output_tensor", target))]):
         return borrowed
     if tiles * tile_bytes > size:
         return (
             f"DFB 'q_out' (entry_size {tile_bytes} * num_entries {tiles} = {tiles * tile_bytes} bytes) is larger than "
-            f"the per-bank allocation of its borrowed TensorParameter 'output' ({size} bytes).\n{way_out}"
+            f"the per-bank allocation of its borrowed TensorParameter 'output' ({size} bytes).\n{WAY_OUT}"
         )
     if _on_some_cores(call):
         if cores != result.shards.grid:
             raise NotSimulatedError(
-                f"nlp_concat_heads_decode: other cores than the chosen are not simulated; {way_out}"
+                f"nlp_concat_heads_decode: other cores than the chosen are not simulated; {WAY_OUT}"
             )
         return None
     for number in range(min(cores.num_cores(), call.heads)):
@@ -229,7 +232,7 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
         if not cores.contains(CoreCoord(x, y)):
             return (
                 f"Kernel 'reader' is setting runtime_varargs for node {x}-{y}, but the kernel does not run on that "
-                f"node.\n{way_out}"
+                f"node.\n{WAY_OUT}"
             )
     return None
 
@@ -238,12 +241,14 @@ def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
     """The result; raises DeviceError where there are too few cores, and for shards that do not hold it."""
     size, first, users = (side(call.source.padded_shape, axis) for axis in (3, 0, 1))
     shards, grid = call.source.memory_config.shard_spec, spec.grid
-    if call.heads < 1:
-        raise NotSimulatedError("nlp_concat_heads_decode: ttsim does not simulate calls without heads; give 1 or more")
     if _on_some_cores(call) and shards is not None:
         if call.within is None:
             raise DeviceError(f"bad optional access\n{JOIN_HINT}, and sub_core_grids where its cores are not the first")
+        if not call.heads:
+            raise DeviceError("Target number of cores must be greater than 0\nnum_heads: give 1 or more")
         cores = cores_from(shards.grid.ranges[0].start, call.heads, call.within)
+    elif not call.heads:
+        raise DeviceError("Cannot get bounding_box of an empty CoreRangeSet!\nnum_heads: give 1 or more")
     elif call.heads > grid.cores:
         text = f"Target number of cores {call.heads} is greater than total number of available cores {grid.cores}"
         raise DeviceError(f"{text}\n{JOIN_HINT}")
@@ -292,5 +297,7 @@ def _join_refusals(call: JoinDecodeArguments) -> Iterator[str]:
         yield f"Shard spec shape[0] ({high}) must match input tensor padded shape[-2] ({heads})"
     if place.shard_spec.grid.num_cores() != users:
         yield "Input core grid num_cores must be equal to num users"
+    if call.within is None and _on_some_cores(call):
+        yield "Subcoregrids must be provided if on_subcoregrids is true"
     if call.within is not None and call.within.num_cores() < call.heads:
         yield "Subcoregrids must have at least num_heads cores"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.plan import TARGET, CircularBuffer, Plan
@@ -31,8 +31,9 @@ class SeparateArguments:
 
 def plan_separate_split(call: SeparateArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input" and "kv"; raises DeviceError."""
-    if call.heads < 1 or call.kv_heads < 1:
-        raise NotSimulatedError(f"{HINT}; ttsim does not simulate calls without heads")
+    for name, count in (("q", call.heads), ("kv", call.kv_heads)):
+        if count < 1:
+            raise DeviceError(f"num_{name}_heads must be greater than 0\n{HINT}")
     columns = side(call.source.padded_shape, 3)
     if columns % call.heads:
         text = f"Flattened Q hidden dimension {columns} must be a multiple of Q heads {call.heads}"

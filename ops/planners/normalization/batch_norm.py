@@ -31,7 +31,7 @@ class BatchNormArguments:
 
 def plan_batch_norm(call: BatchNormArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "mean", "variance", "weight", "bias" and "target"; raises DeviceError."""
-    for text in _faults(call):
+    for text in _faults(call, spec):
         raise DeviceError(text)
     inputs = {"input": call.source, "mean": call.mean, "variance": call.variance}
     inputs |= {"weight": call.weight, "bias": call.bias, "target": call.target}  # type: ignore[dict-item]
@@ -104,12 +104,14 @@ def check_formats(parameters: Mapping[str, TensorSpec | None]) -> None:
             )
 
 
-def _faults(call: BatchNormArguments) -> Iterator[str]:
+def _faults(call: BatchNormArguments, spec: DeviceSpec) -> Iterator[str]:
     """What is wrong with a call, in the real library's order."""
     source, tilize = call.source, "use to_layout(TILE_LAYOUT)"
     statistics = {"running_mean": call.mean, "running_var": call.variance, "weight": call.weight, "bias": call.bias}
     if call.target is None:
-        require_shard_spec(call.place or source.memory_config, in_rows=False)
+        place = call.place or source.memory_config
+        require_shard_spec(place, in_rows=False)
+        TensorSpec(source.shape, source.data_format, Layout.TILE, place).require_on(spec)
     if source.layout is not Layout.TILE:
         yield f"Input tensor must be must be tilized\ninput: {tilize}"
     if source.memory_config.is_sharded():
