@@ -178,7 +178,10 @@ def require_bias(call: MatmulArguments) -> None:
     *_, high, wide = (1, 1, *call.bias.shape)
     told = f"linear: bias must be a row of {columns} columns, or as many rows as the product, not the shape "
     if call.bias.layout is not Layout.TILE:
-        raise ArgumentError("Unsupported input layout\nbias: use to_layout(TILE_LAYOUT)")
+        raise ArgumentError(
+            f"Unsupported bias layout: Layout::{call.bias.layout.name}, has to be TILE\n"
+            "bias: use to_layout(TILE_LAYOUT)"
+        )
     if call.bias.data_format not in FORMATS:
         raise ArgumentError(f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}")
     held, needed = (round_up(width, TILE) for width in (wide, columns))

@@ -172,7 +172,7 @@ def test_what_is_not_simulated(changes, text):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        ({"bias": matrix(32, 128, layout=Layout.ROW_MAJOR)}, "Unsupported input layout"),
+        ({"bias": matrix(32, 128, layout=Layout.ROW_MAJOR)}, "Unsupported bias layout: Layout::ROW_MAJOR"),
         (
             {"bias": matrix(1, 160)},
             "Unsupported bias shape: padded last dimension of bias, 160, not equal to second input's padded last "
