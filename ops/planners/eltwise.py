@@ -372,7 +372,7 @@ def plan_unary(
     if then is not None:
         _require_chain(source, chain)
     _require_target_shape(source, target)
-    stays = (source.memory_config if place is None else place).is_sharded()
+    stays = written.spec.memory_config.is_sharded()
     if stays and source.memory_config.is_sharded() and len(source.padded_shape) < 2:
         raise DeviceError(f"Rank must be at least 2\n{name}: reshape the vector of rows in shards to rank 2")
     format_after = written.spec.data_format

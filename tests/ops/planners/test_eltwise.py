@@ -157,3 +157,11 @@ def test_rows_become_tiles_before_the_format_of_an_exact_sum_is_looked_at():
     given = tensor_spec("64x64 tile").changed(data_format=FLOAT32)
     with pytest.raises(DeviceError, match="fast_and_approximate_mode=false is only supported for a BFLOAT16 output"):
         plan_binary(BinaryArguments(op=op, left=given, right=given), N150)
+
+
+def test_a_vector_in_shards_is_written_into_interleaved_memory():
+    vector = TensorSpec((128,), BFLOAT16, Layout.ROW_MAJOR, place("l1 width/1x32/4"))
+    with pytest.raises(DeviceError, match="Rank must be at least 2"):
+        plan_unary(vector, ("relu", ()), N150)
+    target = TensorSpec((128,), BFLOAT16, Layout.ROW_MAJOR)
+    assert not plan_unary(vector, ("relu", ()), N150, target=target).steps[-1].refused
