@@ -56,7 +56,7 @@ def upsample(
     rank = len(input_tensor.shape)
     if rank < IMAGE_AXES:
         raise DeviceError(f"{no_such_axis(rank)}\nupsample: give [N, H, W, C], not {rank} axes")
-    if mode != "bilinear":
+    if not isinstance(mode, str) or mode != "bilinear":
         require_shards(input_tensor.spec, memory_config)
     if not isinstance(mode, str) or mode not in ("nearest", "bilinear"):
         raise DeviceError(f"mode must be 'nearest' or 'bilinear'\nupsample: mode is {shown(mode)}; it is one of these")

@@ -25,7 +25,8 @@ def plan_convert_to_hwc(
     aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
     where = _hwc_place(source, aligned) if place is None else place
     if where.shard_spec is None:
-        raise DeviceError("Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1")
+        which = "Output tensor must be height" if source.memory_config.is_sharded() else "Input tensor must be"
+        raise DeviceError(f"{which} sharded\nconvert_to_hwc: give WIDTH shards, and HEIGHT shards as memory_config")
     if where.shard_spec.shape[1] % aligned:
         raise DeviceError(
             f"Output shard width must be rounded up to next multiple of {aligned} to satisfy alignment constraints "

@@ -229,6 +229,9 @@ REFUSED = [
     ("64 height/1x64/2", lambda x: ttnn.slice(x, [0], [10]), "Device: Shard shape must be 1D for 1D tensor!"),
     ("64x2 tile", lambda x: ttnn.slice(x, [10, 0], [20, 2], memory_config=high((64, 32), 1)),
      "Device: Input row-major shard width 2 gives page size 4 bytes, which must be"),
+    ("32x32 tile", lambda x: ttnn.concat([x, x], groups=-1), "ArgumentType: ttnn.concat(): incompatible function"),
+    ("1x1x8x64", lambda x: ttnn.experimental.convert_to_hwc(x, memory_config=DRAM),
+     "Device: Input tensor must be sharded\n"),
     # upsample
     ("2x3x20x64 tile", lambda x: ttnn.upsample(x, 2), "Device: Tiled input must be tile-aligned"),
     ("2x3x32x16 tile float32", lambda x: ttnn.upsample(x, 2), "Device: Tiled input must be tile-aligned"),
