@@ -181,6 +181,8 @@ def _source_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
             f"Input tensor must be BFLOAT16 or FLOAT32, got: DataType::{source.data_format.name.upper()}\n"
             "input_tensor: typecast it"
         )
+    if source.padded_shape[3] % call.groups:
+        yield "channel must be divisible by num_groups!\ninput_tensor: give shards whose columns its channels fill"
     if source.padded_shape[1] != 1:
         yield "input tensor shape[1] must be 1!\ninput_tensor: reshape it to [N, 1, H*W, C]"
     if source.layout is Layout.ROW_MAJOR and source.shape[2] % TILE:

@@ -665,6 +665,10 @@ REFUSED = [
     ("1x2x32x65 tile height/32x96/2 + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile",
      lambda *x: ttnn.experimental.rotary_embedding_llama(*x, is_decode_mode=True),
      "Device: Head dim must be a multiple of TILE_WIDTH in decode mode"),
+    ("1x2x32x64 tile + 64 tile + 64 tile", ttnn.experimental.rotary_embedding,
+     "Device: Cosine cache dimensions must match input dimensions. Expected (1, 1, 64), but got Shape([32, 64])."),
+    ("1x2x64x64 tile + 1x1x40x64 tile + 1x1x64x64 tile", ttnn.experimental.rotary_embedding,
+     "Device: Cosine and Sine cache dimensions must match."),
     ("1x2x32x64 tile + 64 tile + 1x1x32x64 tile", ttnn.experimental.rotary_embedding,
      "Device: Cosine and Sine cache dimensions must match. Cos cache dimensions: Shape([32, 64]), Sin"),
     # programs of attention and norms that work on shards where they lie, in L1

@@ -113,3 +113,9 @@ def test_results_in_rows_whose_tiles_do_not_fit_twice_are_untilized_behind():
 def test_masks_of_another_width_are_refused_in_each_program_s_words(grid, unit):
     line = refusal("1x1x128x64 tile", grid=grid, mask=tensor_spec("1x2x32x96 tile"))
     assert line == f"input mask width (96) must have the same width as block_wt * {unit} (32)"
+
+
+def test_channels_count_with_the_padding_of_their_shards():
+    call = GroupNormArguments(source=tensor_spec("1x1x128x64 rows block/128x13/5x1"), groups=8, inplace=False)
+    with pytest.raises(DeviceError, match=r"^channel must be divisible by num_groups!"):
+        plan_group_norm(call, N150, l1_bytes=1_360_544)
