@@ -93,6 +93,8 @@ _REASONS: Final = {
     "reckons with numbers or cores; has no tensor": (
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),
+    "divides by a spread that may be 0; tests/ttsim/api/test_statistics.py holds its numbers": "normalize_hw",
+    "gives bits of numbers of another type; tests/ttsim/api/test_operations.py holds them": "bitcast",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }
 NOT_DRAWN: Final = {name: reason for reason, names in _REASONS.items() for name in names.split()}
