@@ -3,19 +3,19 @@
 from dataclasses import replace
 from math import prod
 
-from device.errors import ArgumentError, DeviceError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, no_such_axis
-from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import div_up
+from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.numbers.formats import div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import Around, padded_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import page_alignment_bytes, shard_row_bytes
+from ops.programs.buffer_shapes import beyond_shards, page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement import fold
-from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo
+from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo, walk_refusal
 from ops.window import PaddedAxis, PaddedInput
 
 RANK = 4  # of an image tensor
@@ -86,23 +86,37 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
     (top, bottom), (left, right), channels = padding
     if not any((top, bottom, left, right)):
         return images
-    if images.spec.layout is Layout.TILE or any(channels):
-        raise ArgumentError(
-            "fold: in HEIGHT shards, rows and columns of tiles, and both beside channels, are not padded here; pad the "
-            "images before"
+    if any(channels):
+        builder.leave_out_values(
+            "fold: ttsim does not calculate numbers of images in HEIGHT shards with zeros around them and beside their "
+            "channels; pad the channels before"
         )
-    (batch, height, width, depth), spec = images.spec.shape, images.spec
+    spec = images.spec
+    walked = walk_refusal(spec.shards.grid, row_major=spec.shards.orientation is ShardOrientation.ROW_MAJOR)
+    if walked is not None:
+        raise DeviceError(f"{walked}\nfold: give images in shards of cores from 0-0 on, row by row")
+    batch, height, width, depth = spec.shape
+    if width != spec.padded_shape[-2]:
+        raise NotSimulatedError(
+            f"fold: ttsim does not simulate zeros around images in tiles with padding below {width} columns, in HEIGHT "
+            "shards; give rows, or images of whole tiles"
+        )
     rows, columns = (
         PaddedAxis(input_length=side, before=before, after=after, kernel=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
     )
     frame = PaddedInput(batch=batch, rows=rows, columns=columns)
     shares = {"output_rows": div_up(frame.outputs, spec.shards.num_cores()), "input_matrix": spec.matrix}
-    formats = {"data_format": spec.data_format, "tiled": False}
+    formats = {"data_format": spec.data_format, "tiled": spec.layout is Layout.TILE}
     halo = HaloArguments.of(frame, spec.memory_config, builder.device_spec, **shares, **formats)
     plan = plan_halo(halo, input_tensor=images.name, output_tensor="halo")
     op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor("halo", plan.output)
     builder.run("HaloDeviceOperation", op, [images], output, plan.circular_buffers, resident=plan.resident)
+    if spec.shape[-1] != spec.padded_shape[-1]:
+        raise DeviceError(
+            "Attempting to reshape between two shapes with different volumes\nfold: tiles with padding do not become "
+            "images; give rows, or pad the images before"
+        )
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
     return PlanTensor("halo", sticks.changed(shape=shape, layout=Layout.ROW_MAJOR))
 
@@ -141,7 +155,16 @@ def _folded(
     _check_shards(image.spec, window)
     op = fold.FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
     buffers = fold.fold_buffers(image, tensor, window, builder.device_spec)
-    return builder.run("Fold", op, [image], tensor, buffers, dataflow=True)
+    refused = _shard_refusal(image.spec, tensor.spec, builder.device_spec) if fold.in_high_shards(image.spec) else None
+    return builder.run("Fold", op, [image], tensor, buffers, dataflow=True, refused=refused)
+
+
+def _shard_refusal(image: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the program has no buffer for windows of integers of 32 bits on the shards of the result, of bfloat16."""
+    high, wide = result.shards.shape
+    page_bytes, bank_bytes = round_up(row_bytes(image, wide), spec.l1.alignment_bytes), result.buffer(spec).bank_bytes
+    texts = beyond_shards("dst0", page_bytes, high, "output", bank_bytes)
+    return next((f"{text}\nfold: typecast the images to bfloat16 first" for text in texts), None)
 
 
 def _check_sides(image: TensorSpec, window: tuple[int, int]) -> None:

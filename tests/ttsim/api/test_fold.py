@@ -83,3 +83,55 @@ def test_integers_become_bfloat16(dtype, wanted):
     with ttsim.open_device(values="off") as device:
         tensor = ttsim.zeros((2, 4, 32, 16), getattr(ttsim, dtype), device=device)
         assert ttsim.fold(tensor, 2, 1).dtype is getattr(ttsim, wanted)
+
+
+def in_tiles(device, shape, dtype, first=0):
+    """Integers in tiles, 32 rows of which lie on each of two cores from column ``first`` on."""
+    grid = CoreRangeSet([CoreRange(CoreCoord(first, 0), CoreCoord(first + 1, 0))])
+    place = MemoryConfig(HEIGHT, BufferType.L1, ShardSpec(grid, [32, 32], ShardOrientation.ROW_MAJOR))
+    values = np.random.default_rng(0).integers(0, 50, shape)
+    return values, ttsim.from_numpy(values, dtype, layout=ttsim.TILE_LAYOUT, device=device, memory_config=place)
+
+
+@pytest.mark.parametrize("dtype", [ttsim.bfloat16, ttsim.bfloat8_b], ids=["bfloat16", "bfloat8_b"])
+def test_tiles_in_shards_get_zeros_around_their_images(dtype):
+    with ttsim.open_device(l1_small_size=32768) as device:
+        values, tensor = in_tiles(device, (1, 2, 32, 32), dtype)
+        result = ttsim.fold(tensor, 1, 1, padding=(1, 1))
+        assert result.dtype == ttsim.bfloat16
+        wanted = np.pad(values, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        assert np.array_equal(result.to_numpy().astype(int), wanted)
+
+
+@pytest.mark.parametrize(
+    ("channels", "dtype", "padding", "first", "text"),
+    [
+        (32, ttsim.bfloat16, (1, 1), 1, "Sliding-window shard grid core 0 is 1-0 but"),
+        (16, ttsim.bfloat16, (1, 1), 0, "Attempting to reshape between two shapes"),  # 16 columns of tiles are padding
+        # 32 rows of 32 numbers of 4 bytes on 32 rows of 32 of 2 bytes
+        (32, ttsim.int32, (0, 0), 0, "DFB 'dst0' (entry_size 128 * num_entries 32 = 4096 bytes)"),
+    ],
+)
+def test_shards_of_images_are_refused_in_the_words_of_the_library(channels, dtype, padding, first, text):
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        _, tensor = in_tiles(device, (1, 2, 32, channels), dtype, first)
+        with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(text)}"):
+            ttsim.fold(tensor, 1, 1, padding=padding)
+
+
+def test_zeros_beside_channels_of_haloed_images_have_no_numbers():
+    padding = (1, 1, 1, 1, 0, 16)
+    with ttsim.open_device(l1_small_size=32768) as device:
+        _, tensor = in_tiles(device, (1, 2, 32, 32), ttsim.bfloat16)
+        with pytest.raises(ttsim.NotSimulatedError, match="ttsim does not calculate numbers of images in HEIGHT"):
+            ttsim.fold(tensor, 1, 1, padding=padding)
+    with ttsim.open_device(l1_small_size=32768, values="off") as device:
+        _, tensor = in_tiles(device, (1, 2, 32, 32), ttsim.bfloat16)
+        assert ttsim.fold(tensor, 1, 1, padding=padding).shape == [1, 4, 34, 48]
+
+
+def test_zeros_around_tiles_with_padding_are_not_simulated():
+    with ttsim.open_device(l1_small_size=32768) as device:
+        _, tensor = in_tiles(device, (1, 2, 30, 32), ttsim.bfloat16)
+        with pytest.raises(ttsim.NotSimulatedError, match="does not simulate zeros around images in tiles"):
+            ttsim.fold(tensor, 1, 1, padding=(1, 1))
