@@ -137,10 +137,14 @@ def shards_refusal(
             f"Groups > 1 is only supported on height-sharded tensors (groups={groups} and "
             f"memory_layout=TensorMemoryLayout::{place.name} was provided)\ngroups: leave it out"
         )
+    in_rows = result.layout is Layout.ROW_MAJOR
+    if axis < rank - 1 and place is BLOCK:
+        unaligned = _uneven_rows(sources, alignment_bytes) if in_rows else None
+        return unaligned or _transfers_refusal(sources, result)
     if axis < rank - 1:
-        return _transfers_refusal(sources, result) if place is BLOCK else None
+        return None
     if place is BLOCK:
-        return None if result.layout is Layout.TILE else _block_refusal(sources, alignment_bytes)
+        return _block_refusal(sources, alignment_bytes) if in_rows else None
     return _pair_refusal(sources, groups) if len(sources) == 2 else None
 
 
@@ -184,7 +188,7 @@ def _transfers_refusal(sources: Sequence[TensorSpec], result: TensorSpec) -> str
 
 
 def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
-    """Rows in blocks that would start, or end, where a core cannot write to."""
+    """Rows in blocks that would start, or end, where a core cannot write to, beside one another."""
     start, element_bytes = 0, sources[0].data_format.element_bytes or 0
     for number, tensor in enumerate(sources):
         if start * element_bytes % alignment_bytes:
@@ -196,6 +200,12 @@ def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str |
                 "concat: move the tensors to interleaved memory first"
             )
         start += tensor.shape[-1]
+    return _uneven_rows(sources, alignment_bytes)
+
+
+def _uneven_rows(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
+    """Rows of blocks that end where a core cannot write to."""
+    element_bytes = sources[0].data_format.element_bytes or 0
     for number, across in enumerate(tensor.shards.shape[1] for tensor in sources):
         if across * element_bytes % alignment_bytes:
             return (

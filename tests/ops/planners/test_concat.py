@@ -52,20 +52,23 @@ def test_sticks_of_two_tensors_are_whole_multiples_of_32_bytes():
 
 
 @pytest.mark.parametrize(
-    ("columns", "across", "text"),
+    ("columns", "across", "axis", "text"),
     [
         (
             23,
             32,
+            3,
             "Width concat: input 1 starts at column 23 (46 bytes), not L1-aligned (16 bytes). A ragged width puts",
         ),
-        (24, 12, "Input 0 shard row size (24 bytes = 12 elements x 2 bytes) is not L1-aligned (16 bytes)."),
-        (16, 16, None),
+        (24, 12, 3, "Input 0 shard row size (24 bytes = 12 elements x 2 bytes) is not L1-aligned (16 bytes)."),
+        (24, 12, 2, "Input 0 shard row size (24 bytes = 12 elements x 2 bytes) is not L1-aligned (16 bytes)."),
+        (16, 16, 3, None),
+        (16, 16, 2, None),
     ],
 )
-def test_rows_in_blocks_start_and_end_aligned(columns, across, text):
+def test_rows_in_blocks_start_and_end_aligned(columns, across, axis, text):
     one = spec("BLOCK", (128, across), layout=ROWS, shape=(1, 1, 128, columns))
-    found = shards_refusal([one, one], one, 3, 1, 16)
+    found = shards_refusal([one, one], one, axis, 1, 16)
     assert (None if found is None else found[: len(text or "")]) == text
 
 
