@@ -38,7 +38,10 @@ def plan_assign(
 ) -> Plan:
     """Plan a copy of the tensor "input" in a place, even in its own, or in the caller's tensor "target" there."""
     result = source.changed(memory_config=place, data_format=data_format)
-    if target is not None and (refused := next(target_refusals(source, result, target), None)) is not None:
+    if (
+        target is not None
+        and (refused := next(target_refusals(source, target, place, result.data_format), None)) is not None
+    ):
         raise DeviceError(f"{refused}\noutput tensor: give one like the result, or leave it out")
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:

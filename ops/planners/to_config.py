@@ -283,8 +283,8 @@ def plan_to_memory_config(
     if target is not None:
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
         there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
-        wanted = source.changed(memory_config=there, data_format=data_format)
-        if (refused := next(target_refusals(source, wanted, target), None)) is not None:
+        wanted = source.data_format if data_format is None else data_format
+        if (refused := next(target_refusals(source, target, there, wanted), None)) is not None:
             raise DeviceError(f"{refused}\noutput_tensor: give one like the result, or leave it out")
         if deals:
             return plan_reshard(source, there, spec, target=target)
@@ -295,20 +295,22 @@ def plan_to_memory_config(
     return plan_of({"input": source, "target": target}, spec, write)
 
 
-def target_refusals(source: TensorSpec, wanted: TensorSpec, target: TensorSpec) -> Iterator[str]:
-    """What the library refuses of a tensor that is to receive the result ``wanted``, in its order."""
+def target_refusals(
+    source: TensorSpec, target: TensorSpec, place: MemoryConfig, data_format: DataFormat
+) -> Iterator[str]:
+    """What the library refuses of a tensor that is to receive the source in a place and a format, in its order."""
     if target.shape != source.shape:
         shapes = list(source.shape), list(target.shape)
         yield "Input tensor shape Shape({}) does not match output tensor shape Shape({})".format(*shapes)
     if target.layout is not source.layout:
         before, after = source.layout.name, target.layout.name
         yield f"Input tensor layout (Layout::{before}) must equal output tensor layout (Layout::{after})"
-    if target.memory_config != wanted.memory_config:
+    if target.memory_config != place:
         yield (
             "Mismatched output memory config. Check to see if the preallocated output tensor has a different shard "
             "spec than the one specified in the passed-in memory config."
         )
-    if target.data_format != wanted.data_format:
+    if target.data_format != data_format:
         yield "Mismatched output dtype"
 
 

@@ -33,7 +33,11 @@ def plan_convert_to_hwc(
             f"(width was {where.shard_spec.shape[1]})\nmemory_config: give shards of whole {STICK_BYTES} bytes"
         )
     _require_rank("convert_to_hwc", source, first=1)
-    _, batch, channels, pixels = source.shape[-4:]
+    if len(source.shape) > RANK:
+        raise DeviceError(
+            f"Input shape must be rank {RANK} (was rank {len(source.shape)})\nconvert_to_hwc: give [1, B, C, H * W]"
+        )
+    _, batch, channels, pixels = source.shape
     padded_channels, output_format = round_up(channels, aligned), data_format or source.data_format
     tensor = PlanTensor(
         "output", TensorSpec((1, 1, batch * pixels, padded_channels), output_format, Layout.ROW_MAJOR, where)

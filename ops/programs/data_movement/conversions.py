@@ -183,7 +183,8 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                 )
             page_bytes = 0 if shards is None else row_bytes(source, shards.shape[1])
             whole_rows = source.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
-            if shards is not None and not whole_rows and page_bytes % alignment_bytes:
+            unit = page_alignment_bytes(source.memory_config, spec)
+            if shards is not None and not whole_rows and page_bytes % unit:
                 yield (
                     f"Input row-major shard width {shards.shape[1]} gives page size {page_bytes} bytes, which must be "
                     f"aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"

@@ -390,6 +390,17 @@ REFUSED = [
     # 40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has
     *(("1x1x64x40 block/32x16/3x2", lambda x, change=change: change(x, in_box(BLOCK, (32, 24), 4, 2)),
        "Argument: reshard: rows of 40 do not fill their shards") for change in (ttnn.reshard, ttnn.to_memory_config)),
+    # what differs from the tensor comes before shards that do not hold it, and before a format that has no rows
+    ("1x2x64x32 + 1x1x64x32", lambda x, y: ttnn.to_memory_config(x, wide((64, 8), 4), output_tensor=y),
+     "Device: Input tensor shape Shape([1, 2, 64, 32]) does not match output tensor shape Shape([1, 1, 64, 32])"),
+    ("64x32 + 64x32 height/32x32/2",
+     lambda x, y: ttnn.to_memory_config(x, L1, dtype=ttnn.bfloat4_b, output_tensor=y),
+     "Device: Mismatched output memory config."),
+    ("1x1x2x24x32 width/48x8/4", lambda x: ttnn.experimental.convert_to_hwc(x),
+     "Device: Input shape must be rank 4 (was rank 5)"),
+    # rows of 48 bytes, in DRAM, which aligns 32
+    ("50x72 float32 width/50x12/6 dram", lambda x: ttnn.tilize_with_zero_padding(x, memory_config=L1),
+     "Device: Input row-major shard width 12 gives page size 48 bytes, which must be aligned to 16 bytes L1 SRAM"),
     ("8x12 height/4x12/2", lambda x: ttnn.reshard(x, high((8, 32), 1)),
      "Argument: reshard: rows of 12 do not fill their shards of 12 and 32 columns"),
     ("1x1x64x44 block/32x20/3x2", lambda x: ttnn.reshard(x, in_box(BLOCK, (32, 24), 4, 2)),  # first what ttnn refuses
