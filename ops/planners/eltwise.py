@@ -384,20 +384,9 @@ def plan_unary(
         cores=cores,
         then=then or (),
     )
-    refused = next(parameter_refusals(name, parameters), None)
-    if then is not None:
-        reasons = (operation_refusal(each, source.data_format) for each in chain)
-        refused = next((reason for reason in reasons if reason is not None), None)
-    if refused is None:
-        require_cores(cores, spec, name, unit="eltwise_unary")
-    reasons = (without_numbers(each, source.layout) for each in chain)
-    unknown = next((reason for reason in reasons if reason is not None), None)
+    refused, unknown = _unary_reasons(source, written.spec, chain, spec, cores=cores, chained=then is not None)
     if seen_as is not None and not keeps_bits(source.data_format, seen_as):
         unknown = f"bitcast: elements of {source.data_format} seen as {seen_as}, of other bits, have no numbers here"
-    if refused is None and lies_in_place(source, written.spec, spec):
-        refused = shards_outside(cores, source, name)
-        if refused is None:
-            unknown = unknown or shards_beside(cores, source, name)
     shape_key = None if source.layout is Layout.TILE else source.padded_shape  # tiles have one program for all shapes
 
     def write(builder: PlanBuilder, read: PlanTensor, *into: PlanTensor) -> PlanTensor:
@@ -415,6 +404,32 @@ def plan_unary(
         )
 
     return plan_of({"input": source, "target": target}, spec, write)
+
+
+def _unary_reasons(
+    source: TensorSpec,
+    result: TensorSpec,
+    chain: Activations,
+    spec: DeviceSpec,
+    *,
+    cores: CoreRangeSet | None,
+    chained: bool,
+) -> tuple[str | None, str | None]:
+    """Why the library has no program for functions in turn, and why ttsim has no numbers; None where it has."""
+    name, parameters = chain[0]
+    refused = next(parameter_refusals(name, parameters), None)
+    if chained:
+        reasons = (operation_refusal(each, source.data_format) for each in chain)
+        refused = next((reason for reason in reasons if reason is not None), None)
+    if refused is None:
+        require_cores(cores, spec, name, unit="eltwise_unary")
+    unknowns = (without_numbers(each, source.layout) for each in chain)
+    unknown = next((reason for reason in unknowns if reason is not None), None)
+    if refused is None and lies_in_place(source, result, spec):
+        refused = shards_outside(cores, source, name)
+        if refused is None:
+            unknown = unknown or shards_beside(cores, source, name)
+    return refused, unknown
 
 
 def _require_target_format(source: TensorSpec, target: TensorSpec | None, name: str) -> None:

@@ -68,26 +68,13 @@ def write_interleaved(
 ) -> PlanTensor:
     """Writes the program, of tiles; raises NotSimulatedError for what other programs do."""
     if call.source.layout is Layout.ROW_MAJOR:
-        given, *others = tensors
-        place, whole = call.source.memory_config, call.source.shape[-1] % TILE == 0
-        tiles = tilized_by(builder, given, "input.tiles", place=place, whole=whole)
-        result = write_interleaved(
-            builder, replace(call, source=tiles.spec, out_layout=call.written_layout), [tiles, *others], l1_bytes
-        )
-        builder.free_own(tiles, keep=[result])
-        return result
+        return _of_rows(builder, call, tensors, l1_bytes)
     source, spec, images = call.source, builder.device_spec, _images(call)
     batches, place = source.shape[0], call.place or DRAM_MEMORY_CONFIG
     grid = call.grid or interleaved_grid((spec.grid.cols, spec.grid.rows), images, batches)
-    vectors = [vector for vector in (call.weight, call.bias) if vector is not None]
     assert grid is not None  # grid_faults
-    if any(vector.layout is Layout.TILE for vector in vectors):
-        raise NotSimulatedError("group_norm: weights in TILE layout are not simulated; give ROW_MAJOR_LAYOUT")
     rows, columns = shared_rows(grid, images), virtual_columns(grid[0], images)
-    if batches > rows and batches % rows:
-        raise NotSimulatedError(
-            f"group_norm: {batches} images on {rows} rows of cores are not simulated; give a core_grid"
-        )
+    _require_simulated(call, rows)
     high, wide = images.pixels // TILE // rows, images.channels // columns
     image_high = high // max(1, batches // rows)
     span = widest_span(wide, images.channels // images.groups)
@@ -97,10 +84,7 @@ def write_interleaved(
     refused = _fault(call, count, image_high, span, columns, whole_images=batches >= rows)
     rows_written, group = call.written_layout is Layout.ROW_MAJOR, images.channels // images.groups
     if rows_written and not _has_room_for_rows(call, image_high // count * span, span, wide, spec):
-        tiles = write_interleaved(builder, replace(call, out_layout=Layout.TILE), tensors, l1_bytes)
-        result = untilized_by(builder, tiles, tiles.spec.changed(layout=Layout.ROW_MAJOR), "output.rows")
-        builder.free_own(tiles, keep=[result])
-        return result
+        return _rows_behind(builder, call, tensors, l1_bytes)
     if rows_written and group < TILE and TILE % group:
         count = image_high  # groups that lie across tiles are written a row of tiles at a time
     blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
@@ -133,6 +117,40 @@ def write_interleaved(
     buffers = () if refused is not None else row_buffers(op, blocks, whole_images=batches >= rows, room=room)
     key = ("group_norm", call, output.spec)
     return builder.run("GroupNormDeviceOperation", op, tensors, output, buffers, key=key, refused=refused)
+
+
+def _of_rows(
+    builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
+) -> PlanTensor:
+    """The result of rows, which become tiles first."""
+    given, *others = tensors
+    place, whole = call.source.memory_config, call.source.shape[-1] % TILE == 0
+    tiles = tilized_by(builder, given, "input.tiles", place=place, whole=whole)
+    of_tiles = replace(call, source=tiles.spec, out_layout=call.written_layout)
+    result = write_interleaved(builder, of_tiles, [tiles, *others], l1_bytes)
+    builder.free_own(tiles, keep=[result])
+    return result
+
+
+def _rows_behind(
+    builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
+) -> PlanTensor:
+    """The result in tiles, which become rows behind the program."""
+    tiles = write_interleaved(builder, replace(call, out_layout=Layout.TILE), tensors, l1_bytes)
+    result = untilized_by(builder, tiles, tiles.spec.changed(layout=Layout.ROW_MAJOR), "output.rows")
+    builder.free_own(tiles, keep=[result])
+    return result
+
+
+def _require_simulated(call: GroupNormArguments, rows: int) -> None:
+    """Raises NotSimulatedError for weights in tiles, and for images that so many rows of cores do not share evenly."""
+    if any(vector is not None and vector.layout is Layout.TILE for vector in (call.weight, call.bias)):
+        raise NotSimulatedError("group_norm: weights in TILE layout are not simulated; give ROW_MAJOR_LAYOUT")
+    batches = call.source.shape[0]
+    if batches > rows and batches % rows:
+        raise NotSimulatedError(
+            f"group_norm: {batches} images on {rows} rows of cores are not simulated; give a core_grid"
+        )
 
 
 def _has_room_for_rows(call: GroupNormArguments, block: int, span: int, wide: int, spec: DeviceSpec) -> bool:
