@@ -41,6 +41,7 @@ class DeviceStorage:
     """A buffer on a device, freed with the last tensor that shares it; on a mesh with a buffer on each other device."""
 
     __slots__ = ("__weakref__", "buffer", "device", "others", "sharers")
+    _ends = staticmethod(sys.is_finalizing)  # also when this module has no names any more
 
     def __init__(self, device: Device, buffer: Buffer) -> None:
         self.device = device
@@ -59,10 +60,11 @@ class DeviceStorage:
     def __del__(self) -> None:
         """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
 
-        It never waits: while another thread uses the device, the next user of the device frees the buffer.
+        It never waits: while another thread uses the device, the next user of the device frees the buffer. Where the
+        interpreter ends, modules may be empty already, and no device is used any more.
         """
         buffer: Buffer | None = getattr(self, "buffer", None)
-        if buffer is None or not buffer.allocated:
+        if self._ends() or buffer is None or not buffer.allocated:
             return
         turn = self.device.machine.turn
         was_mine = turn.mine
