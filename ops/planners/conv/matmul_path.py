@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from device.cores import CoreCoord, core_rectangle, first_cores
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -313,7 +313,7 @@ def _multiplied(
         k_tiles=round_up(sizes.in_channels, layout.config.channel_cores * TILE) // TILE,
         n_tiles=layout.shards.out_channels // TILE,
         in_format=tiles.spec.data_format,
-        weight_format=sizes.weight_format,
+        weight_format=weight.spec.data_format,  # programs ask the tensor, not the config
         out_format=sizes.out_format,
         bias=sizes.bias and (sharded or (not tiles.in_l1 and _is_fused(bias[0].spec, sizes.out_channels))),
         fp32_dest=call.compute.fp32_dest,
@@ -345,12 +345,12 @@ def _multiplied(
         refused = _bias_refusal(bias[0].spec, result, weight.spec.padded_shape[-1], fused=problem.bias)
     refused = refused or next(matmul_refusals(partitioned, op, weight.spec, tiles.spec.memory_config, spec.grid), None)
     inputs = [tiles, weight, *(bias if problem.bias else ())]
-    output = run_matmul(builder, op, inputs, result, key=(tiles.spec, weight.spec.padded_shape), refused=refused)
+    output = run_matmul(builder, op, inputs, result, key=(tiles.spec, weight.spec), refused=refused)
     if sharded:
         return output
     name_rules(builder, matmul_rules(op, free_l1_bytes))
     if bias and not problem.bias:
-        output = with_row(builder, output, bias[0], problem.weight_format, "output.biased")
+        output = with_row(builder, output, bias[0], bias[0].spec.data_format, "output.biased")
     return output if activation is None else activated(builder, output, activation, "output.activated")
 
 
@@ -369,8 +369,10 @@ def _raw_refusal(
     None for other weights, and for a call of conv2d, which prepares them.
     """
     prepared = weights.shape[:2] == (1, 1) and weights.layout is Layout.TILE
-    if call.weight.on_host or not call.rules.transposed or len(weights.shape) < 2 or prepared:
+    if call.weight.on_host or not call.rules.transposed or prepared:
         return None
+    if len(weights.shape) < 2:
+        raise NotSimulatedError("weight_tensor: weights of one axis on the device are not simulated; prepare them")
     arguments = MatmulArguments(
         first=tiles,
         second=weights,
@@ -383,7 +385,9 @@ def _raw_refusal(
     )
     try:
         validate(arguments, partial(require_output, arguments, spec, free_l1_bytes=free_l1_bytes))
-    except DeviceError as error:
+    except NotSimulatedError:
+        raise
+    except (ArgumentError, DeviceError) as error:
         first = str(error).splitlines()[0]
         return f"{first}\nweight_tensor: weights on the device must be prepared; pass them on the host"
     return None

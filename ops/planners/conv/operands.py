@@ -373,7 +373,7 @@ def weight_rank(call: ConvCall) -> Iterator[str]:
     """Weights whose kernel is asked for, with fewer than four axes; those on the device where cores are chosen."""
     sharded = call.input.spec.memory_config.is_sharded() and not call.input.on_host
     chosen = not call.in_one_piece or (call.conv_config.shard_layout is None and not sharded)
-    read = chosen and call.rules.transposed and not call.is_matmul and call.weight.spec.shape
+    read = chosen and call.rules.transposed and call.weight.spec.shape
     if not call.weight.on_host and not read:
         return
     first, second = ("in", "out") if call.rules.transposed else ("out", "in")

@@ -4,6 +4,7 @@ A strict device refuses calls that the real library computes wrongly; another co
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,13 @@ from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import BufferType
 from tests.shards import HEIGHT, WIDTH, box
 from tests.sizes import conv_sizes
-from tests.ttsim.api.calls import conv, put, refusal
+from tests.ttsim.api.calls import conv, conv_arguments, put, refusal
 from ttsim.runtime.device import Device
 
 L1_FULL = ttsim.Conv2dL1FullSliceConfig
+
+
+TILES: Any = {"dtype": ttsim.bfloat16, "layout": ttsim.TILE_LAYOUT}
 
 
 def opened(*, strict: bool = True, values: Any = "fast", **options: Any) -> Device:
@@ -313,6 +317,39 @@ def test_weights_on_the_device_that_are_not_prepared(lenient, axes, layout, opti
     with pytest.raises((ArgumentError, DeviceError)) as raised:
         conv(lenient, (8, 8), (64, outputs), kernel, (1, 1), words="l1 tile", weight_tensor=raw, **options)
     assert str(raised.value).startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("axes", "first", "way_out"),
+    [
+        ((64, 64, 1, 1), "The width of the first tensor must be equal to the height", "on the device must be prepared"),
+        ((1, 64, 64), "ShapeBase[] index out of range. 3 not in [-4, 3)", "it must have the four axes"),
+        ((64, 64), "ShapeBase[] index out of range. 3 not in [-4, 2)", "it must have the four axes"),
+    ],
+)  # fmt: skip
+def test_raw_weights_on_the_device_of_a_1x1_kernel(lenient, axes, first, way_out):
+    raw = ttsim.zeros(axes, **TILES, device=lenient)
+    text = refusal(lambda: conv(lenient, (8, 8), (64, 64), (1, 1), (1, 1), words="dram tile", weight_tensor=raw))
+    assert text.startswith(first, text.index(": ") + 2)
+    assert way_out in text
+
+
+def test_rows_are_refused_where_tiles_of_the_same_shape_were_taken_before(lenient):
+    weights = [ttsim.zeros((1, 1, 64, 64), **(TILES | {"layout": layout}), device=lenient) for layout in ttsim.Layout]
+    by_layout = {weight.layout: partial(conv, lenient, (8, 8), (64, 64), (1, 1), (1, 1), words="dram tile",
+                                        weight_tensor=weight) for weight in weights}  # fmt: skip
+    by_layout[ttsim.TILE_LAYOUT]()
+    assert refusal(by_layout[ttsim.ROW_MAJOR_LAYOUT]).startswith("Device: Inputs to matmul must be tilized")
+
+
+@pytest.mark.parametrize("config", [{}, {"weights_dtype": ttsim.bfloat8_b}], ids=["as the weights", "another"])
+def test_a_1x1_kernel_reads_prepared_weights_in_their_own_format(lenient, config):
+    """Two tiles of the input, two of the weights and one of the output, all bfloat16; as recorded from ttnn."""
+    prepared = ttsim.zeros((1, 1, 64, 64), **TILES, device=lenient)
+    options = {"words": "dram tile", "weight_tensor": prepared, "config": config}
+    arguments = conv_arguments(lenient, (16, 16), (64, 64), (1, 1), (1, 1), **options)
+    answer = ttsim.graph.query_op_constraints(ttsim.conv_transpose2d, lenient, **arguments)
+    assert answer.resource_usage.peak_memory_usage_per_core == 5 * 2048
 
 
 @pytest.mark.parametrize("transposed", [True, False])
