@@ -1,5 +1,7 @@
 """ttnn's statistics of the matrices of a tensor and its losses, as calls of other functions."""
 
+from collections.abc import Callable
+
 from device.cores import PlainEnum
 from device.memory.memory_config import MemoryConfig
 from ttsim.api.bcast import BcastOpDim, BcastOpMath, bcast
@@ -21,7 +23,7 @@ def _centered(tensor: Tensor) -> tuple[Tensor, Tensor]:
 
 def _variance(name: str, centered: Tensor, place: MemoryConfig | None) -> Tensor:
     """The mean of the squares of every matrix; padding counts as elements."""
-    rows, columns = centered.padded_shape[2:]
+    rows, columns = (centered.padded_shape[axis] for axis in MATRIX)
     squared = applied(name, ("square", ()), centered, place)
     return sum_of(squared, MATRIX, True, scalar=1 / (rows * columns))
 
@@ -88,29 +90,23 @@ def _loss(
     return sum_of(losses, memory_config=place)
 
 
-@public("The absolute differences of two tensors, perhaps reduced.", "l1_loss(x, y)", "[[1.0, 0.0]]")
-def l1_loss(
-    input_reference: Tensor,
-    input_prediction: Tensor,
-    *,
-    reduction: LossReductionMode = LossReductionMode.NONE,
-    memory_config: MemoryConfig | None = None,
-    output_tensor: Tensor | None = None,
-) -> Tensor:
-    """A difference with an absolute value."""
-    tensors = (input_reference, input_prediction)
-    return _loss("l1_loss", "abs", tensors, reduction, memory_config, output_tensor)
+def _loss_of(name: str, function: str, differences: str) -> Callable[..., Tensor]:
+    """A loss by its name: a function of every difference, perhaps reduced."""
+
+    def loss(
+        input_reference: Tensor,
+        input_prediction: Tensor,
+        *,
+        reduction: LossReductionMode = LossReductionMode.NONE,
+        memory_config: MemoryConfig | None = None,
+        output_tensor: Tensor | None = None,
+    ) -> Tensor:
+        tensors = (input_reference, input_prediction)
+        return _loss(name, function, tensors, reduction, memory_config, output_tensor)
+
+    loss.__name__ = loss.__qualname__ = name
+    return public(f"{differences} of two tensors, perhaps reduced.", f"{name}(x, y)", "[[1.0, 0.0]]")(loss)
 
 
-@public("The squares of the differences of two tensors, perhaps reduced.", "mse_loss(x, y)", "[[1.0, 0.0]]")
-def mse_loss(
-    input_reference: Tensor,
-    input_prediction: Tensor,
-    *,
-    reduction: LossReductionMode = LossReductionMode.NONE,
-    memory_config: MemoryConfig | None = None,
-    output_tensor: Tensor | None = None,
-) -> Tensor:
-    """A difference with a square."""
-    tensors = (input_reference, input_prediction)
-    return _loss("mse_loss", "square", tensors, reduction, memory_config, output_tensor)
+l1_loss = _loss_of("l1_loss", "abs", "The absolute differences")
+mse_loss = _loss_of("mse_loss", "square", "The squares of the differences")

@@ -38,3 +38,10 @@ def test_losses(device, function, formula):
     mean = function(x, y, reduction=ttnn.LossReductionMode.MEAN)
     assert mean.shape == []
     assert abs(mean.to_numpy().item() - expected.mean()) < 0.05
+
+
+def test_matrices_of_five_axes_are_those_of_the_third_and_fourth(device):
+    """As the library counts them; its broadcast takes matrices of a row alone."""
+    assert ttnn.var_hw(put(device, "1x2x1x32x32 tile")).shape == [1, 2, 1, 1, 32]
+    with pytest.raises(ttnn.DeviceError, match=r"^Broadcast with batch is currently only supported when bN"):
+        ttnn.var_hw(put(device, "1x2x2x32x32 tile"))
