@@ -38,11 +38,8 @@ def plan_assign(
 ) -> Plan:
     """Plan a copy of the tensor "input" in a place, even in its own, or in the caller's tensor "target" there."""
     result = source.changed(memory_config=place, data_format=data_format)
-    if (
-        target is not None
-        and (refused := next(target_refusals(source, target, place, result.data_format), None)) is not None
-    ):
-        raise DeviceError(f"{refused}\noutput tensor: give one like the result, or leave it out")
+    for text in () if target is None else target_refusals(source, target, place, result.data_format):
+        raise DeviceError(f"{text}\noutput tensor: give one like the result, or leave it out")
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         return copied(builder, Conversion.COPY, tensor, result, "output", into=into)

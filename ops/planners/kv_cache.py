@@ -24,7 +24,7 @@ def plan_fill_cache(cache: TensorSpec, source: TensorSpec, user: int, row: int, 
     _require("fill_cache", chain(_refusals(cache, source), _fill_refusals(cache, source, user, row)))
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
-        _leave_out(builder, cache, source)
+        _leave_out("fill_cache", builder, cache, source)
         buffers, refused = fill_cache_buffers(rows, spec), borrowing_refusal([("src0", "input", rows)])
         op = FillCache(user, row)
         return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
@@ -39,7 +39,7 @@ def plan_update_cache(
     _require("update_cache", chain(_refusals(cache, source), _update_refusals(cache, source, first)))
 
     def write(builder: PlanBuilder, rows: PlanTensor, whole: PlanTensor) -> PlanTensor:
-        _leave_out(builder, cache, source)
+        _leave_out("update_cache", builder, cache, source)
         buffers = update_cache_buffers(rows, cache, spec, wide=wide)
         op, refused = UpdateCache(row, first), borrowing_refusal([("input", "input", rows)])
         return builder.run(OPERATION, op, [rows, whole], buffers=buffers, dataflow=True, refused=refused)
@@ -47,10 +47,10 @@ def plan_update_cache(
     return plan_of({"input": source, "target": cache}, spec, write)
 
 
-def _leave_out(builder: PlanBuilder, cache: TensorSpec, source: TensorSpec) -> None:
+def _leave_out(owner: str, builder: PlanBuilder, cache: TensorSpec, source: TensorSpec) -> None:
     """Leaves out the numbers of tensors of more axes, of which the library takes the first and the last two."""
     if len(cache.shape) != RANK or len(source.shape) != RANK:
-        builder.leave_out_values(f"update_cache: ttsim does not calculate numbers of other than {RANK} axes")
+        builder.leave_out_values(f"{owner}: ttsim calculates numbers of tensors of {RANK} axes alone; reshape them")
 
 
 def require_row(owner: str, cache: TensorSpec, row: int) -> None:

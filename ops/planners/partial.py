@@ -118,9 +118,7 @@ def plan_sharded_to_interleaved_partial(
                 f"{owner}: ttsim does not simulate where a slice of another size than input_tensor lies; give a "
                 f"cache_tensor with {count} times its rows"
             )
-        pages = whole._replace(
-            spec=target.changed(memory_config=DRAM_MEMORY_CONFIG)
-        )  # as which shards are written, too
+        pages = whole._replace(spec=target.changed(memory_config=DRAM_MEMORY_CONFIG))  # also of a target in shards
         buffers = slice_buffers(Conversion.SHARDED_TO_INTERLEAVED, tensor, pages, spec)
         name, refused = "ShardedToInterleavedPartialDeviceOperation", None
         if in_dram(source):

@@ -284,8 +284,8 @@ def plan_to_memory_config(
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
         there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
         wanted = source.data_format if data_format is None else data_format
-        if (refused := next(target_refusals(source, target, there, wanted), None)) is not None:
-            raise DeviceError(f"{refused}\noutput_tensor: give one like the result, or leave it out")
+        for text in target_refusals(source, target, there, wanted):
+            raise DeviceError(f"{text}\noutput_tensor: give one like the result, or leave it out")
         if deals:
             return plan_reshard(source, there, spec, target=target)
 

@@ -31,7 +31,7 @@ from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import locked_on, require_allocated, run
 from ttsim.runtime.tensor import Tensor
-from ttsim.runtime.types.call import incompatible, require_type, require_type_or_none, required_integer, wrong
+from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer, wrong
 from ttsim.runtime.types.docs import described
 from ttsim.runtime.types.tensors import DataType, resolved_shape
 
@@ -89,7 +89,7 @@ def concat(
     if not _are_tensors(tensors) or not tensors:
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     if group_count < 0:
-        raise ArgumentTypeError(f"{incompatible('ttnn.concat')}\nconcat: groups must be at least 0, not {group_count}")
+        raise wrong("concat", f"groups must be at least 0, not {group_count}")
     if output_tensor is not None:
         raise DeviceError("optional output tensor currently unsupported!\nconcat: leave output_tensor out")
     require_type_or_none("concat", CoreRangeSet, sub_core_grids=sub_core_grids)

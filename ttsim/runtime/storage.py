@@ -41,7 +41,7 @@ class DeviceStorage:
     """A buffer on a device, freed with the last tensor that shares it; on a mesh with a buffer on each other device."""
 
     __slots__ = ("__weakref__", "buffer", "device", "others", "sharers")
-    _ends = staticmethod(sys.is_finalizing)  # also when this module has no names any more
+    _ends = staticmethod(sys.is_finalizing)  # bound here: an interpreter that ends may have emptied this module
 
     def __init__(self, device: Device, buffer: Buffer) -> None:
         self.device = device

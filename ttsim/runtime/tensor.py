@@ -267,7 +267,7 @@ class Tensor(Operators):
 
     def take_buffer(self, other: "Tensor") -> None:
         """Gives up its buffer and its spec for those of a tensor; tensors that shared the old buffer keep that."""
-        if self._storage is not other._storage:  # whose sharers a tensor joins once: they compare their elements
+        if self._storage is not other._storage:  # joining its own sharers again would compare it element by element
             self._set(other.spec, other.created_by, storage=other._storage)
 
     def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":

@@ -7,7 +7,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import FACE, TILE, BufferType, Layout, MemoryConfig, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, UINT32, DataFormat, div_up, round_up
 from device.plan import CircularBuffer, Plan
@@ -114,8 +114,7 @@ def _run(
         )
     place = index.memory_config if call.place is None else call.place
     tiled = fused and index.layout is not Layout.TILE
-    if place.is_sharded() and place.shard_spec is None:
-        raise DeviceError("bad optional access\nmemory_config: a sharded one needs a shard_spec")
+    require_shard_spec(place, in_rows=False)
     shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
     several = index.layout is Layout.TILE and len(index.shape) == 1
     allocated = index.shape + shape if several else shape  # as often as there are indices: all rows behind are spare

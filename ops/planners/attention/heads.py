@@ -147,7 +147,7 @@ def check_targets(
 def require_rank(*tensors: TensorSpec | None) -> None:
     """Raises NotSimulatedError for tensors of other ranks, of which the library takes some axes."""
     if any(tensor is not None and len(tensor.shape) != RANK for tensor in tensors):
-        raise NotSimulatedError(f"heads: ttsim does not simulate tensors of other than {RANK} axes; reshape them")
+        raise NotSimulatedError(f"heads: ttsim simulates tensors of {RANK} axes alone; reshape them")
 
 
 def _with_rows(tensor: PlanTensor, rows: int, *, last: bool) -> PlanTensor:

@@ -22,7 +22,15 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.attention.heads import require_rank
 from ops.programs.attention.heads_decode import HALF_ROW, JoinDecodeHeads, SplitDecodeHeads
-from ops.programs.buffer_shapes import borrowing_refusal, buffer, in_dram, page_alignment_bytes, shard_view, tile_buffer
+from ops.programs.buffer_shapes import (
+    beyond_shards,
+    borrowing_refusal,
+    buffer,
+    in_dram,
+    page_alignment_bytes,
+    shard_view,
+    tile_buffer,
+)
 
 MOST_USERS = 32
 FORMATS = (FLOAT32, BFLOAT16)
@@ -216,11 +224,8 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
         )
     if borrowed := borrowing_refusal([("q_out", "output", PlanTensor("output_tensor", target))]):
         return borrowed
-    if tiles * tile_bytes > size:
-        return (
-            f"DFB 'q_out' (entry_size {tile_bytes} * num_entries {tiles} = {tiles * tile_bytes} bytes) is larger than "
-            f"the per-bank allocation of its borrowed TensorParameter 'output' ({size} bytes).\n{WAY_OUT}"
-        )
+    for text in beyond_shards("q_out", tile_bytes, tiles, "output", size):
+        return f"{text}\n{WAY_OUT}"
     if _on_some_cores(call):
         if cores != result.shards.grid:
             raise NotSimulatedError(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from device.cores import CoreRangeSet, core_rectangle
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, side
+from device.memory.layouts import TensorSpec, require_shard_spec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, div_up
 from device.plan import CircularBuffer, Plan
@@ -46,8 +46,7 @@ class RotaryLlamaArguments:
 
 def plan_rotary_llama(call: RotaryLlamaArguments, spec: DeviceSpec) -> Plan:
     """Plan the rotation of "input" by "cos", "sin" and "trans_mat"; raises DeviceError."""
-    if call.written.is_sharded() and call.written.shard_spec is None:
-        raise DeviceError(f"bad optional access\n{HINT}; give memory_config a shard_spec")
+    require_shard_spec(call.written, in_rows=False)
     result = TensorSpec(call.source.shape, BFLOAT16, call.source.layout, call.written)
     result.require_on(spec)
     for text in _refusals(call, spec):

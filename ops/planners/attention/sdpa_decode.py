@@ -418,11 +418,8 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
         yield "Q, K, V must have same hidden size"
     if call.modulo is not None:
         yield from _modulo_refusals(call.modulo, rows, call.window)
-    if (
-        (count := call.candidates)
-        and positions is not None
-        and (entries := positions.padded_shape[-1]) != users * count
-    ):
+    count, entries = call.candidates, 0 if positions is None else positions.padded_shape[-1]
+    if count and positions is not None and entries != users * count:
         yield (
             f"spec_multi_pos_tiles={count}: cur_pos must have {users * count} entries (B={users} groups of {count}), "
             f"got {entries}"

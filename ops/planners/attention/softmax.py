@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, div_up
 from device.plan import Operation, Plan
@@ -366,8 +366,7 @@ def _formats(call: SoftmaxArguments, data_format: DataFormat, *, along_rows: boo
 
 def _output(call: SoftmaxArguments, tensor: TensorSpec) -> TensorSpec:
     place = call.source.memory_config if call.place is None else call.place
-    if place.is_sharded() and place.shard_spec is None:
-        raise DeviceError("bad optional access\nmemory_config: a sharded one needs a shard_spec")
+    require_shard_spec(place, in_rows=False)
     if place.shard_spec is not None and any(side % TILE for side in place.shard_spec.shape):
         raise DeviceError(
             f"Physical shard shape ({place.shard_spec.shape[0]}, {place.shard_spec.shape[1]}) must be tile "

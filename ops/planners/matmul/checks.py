@@ -13,12 +13,8 @@ from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 HEIGHT, BLOCK = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED
 WIDTH, INTERLEAVED = TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.INTERLEAVED
-NAMELESS = (
-    "in0 block count",
-    "num_output_blocks_total",
-    "DFB",
-    "bad optional access",
-)  # what the library says without the config
+# What the library says without the config
+NAMELESS = "in0 block count", "num_output_blocks_total", "DFB", "bad optional access"
 ADVICE = {  # what to do about a refusal, by the tensor or field that it is about
     "blocks": "program_config: choose blocks that divide a core's part of the output",
     "input_tensor_a": "input_tensor_a: shard it as the program config deals it to cores, or use interleaved memory",
@@ -567,11 +563,8 @@ def _dram_sharded(call: MatmulArguments, problem: MatmulProblem, config: MatmulC
             f"Input B memory layout must be WIDTH_SHARDED, got: TensorMemoryLayout::{second.memory_layout.name}",
             ("input_tensor_b"),
         )
-    blocks, in_block, cores = (
-        problem.k_tiles // config.in0_block_w,
-        config.in0_block_w // wide,
-        call.first.shards.num_cores(),
-    )
+    blocks, in_block = problem.k_tiles // config.in0_block_w, config.in0_block_w // wide
+    cores = call.first.shards.num_cores()
     if in_block > 1 and blocks * in_block < cores:
         yield (
             f"in0 block count {blocks} x shards per block {in_block} must cover the {cores} storage cores",

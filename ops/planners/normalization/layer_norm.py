@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
@@ -89,8 +89,8 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     sharded = call.source.memory_config.is_sharded()
     program = call.program or _chosen(call.source)
     place = call.place or call.source.memory_config
-    if (not sharded or program.grid is None) and place.is_sharded() and place.shard_spec is None:
-        raise DeviceError("bad optional access\nmemory_config: give a ShardSpec(grid, shape, orientation)")
+    if not sharded or program.grid is None:
+        require_shard_spec(place, in_rows=False)
     faults = (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec))
     if faults and program.inplace:
         raise DeviceError(faults[0])

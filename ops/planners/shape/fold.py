@@ -38,7 +38,7 @@ def plan_fold(
         )
     if rank < RANK:
         axis = 2 if rank == 1 and source.layout is Layout.TILE else rank  # tiles have two sides in any case
-        line = f"{no_such_axis(rank, axis)}"
+        line = no_such_axis(rank, axis)
         if any(map(any, padding)):
             line = "ttnn.pad: padding len can't be larger than input tensor rank"
         raise DeviceError(f"{line}\nfold: give [N, H, W, C], not {rank} axes")

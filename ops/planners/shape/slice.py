@@ -23,8 +23,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import (
-    in_dram,
-    not_in_l1,
+    borrowing_refusal,
     page_alignment_bytes,
     require_cores,
     row_bytes,
@@ -358,11 +357,8 @@ def _row_refusal(op: Cut, source: TensorSpec, result: TensorSpec, spec: DeviceSp
     if source.layout is Layout.TILE or op.has_steps:
         return None
     if cuts_shards(op, source, result, spec):
-        apart = next((pair for pair in (("in", "input", source), ("out", "output", result)) if in_dram(pair[2])), None)
-        if apart is None:
-            return None
-        borrowed = not_in_l1(f"sharded_{apart[0]}", apart[1])
-        return f"{borrowed}\nslice: HEIGHT shards of rows are cut in L1; use interleaved memory"
+        ends = PlanTensor("input_tensor", source), PlanTensor("memory_config", result)
+        return borrowing_refusal([("sharded_in", "input", ends[0]), ("sharded_out", "output", ends[1])])
     for role, tensor in (("input", source), ("output", result)):
         shards, place = tensor.memory_config.shard_spec, tensor.memory_config
         if shards is None or not _by_columns(place) or not _ends_between(place, tensor, spec):
