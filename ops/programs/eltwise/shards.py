@@ -103,18 +103,17 @@ def all_lie_alike(tensors: list[TensorSpec]) -> bool:
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether an element-wise function works on the shards of both its tensors in place.
 
-    Both are sharded in L1, in the same way over the same cores, and fill their shards; rows must be whole pages of a
-    tile's elements, and end where L1 is aligned.
+    Both lie in the same shards in L1, which they fill; rows must be whole pages of a tile's elements, and end where L1
+    is aligned.
     """
-    before, after = read.memory_config, written.memory_config
-    in_memory = BufferType.DRAM in (before.buffer_type, after.buffer_type)
-    if in_memory or before.memory_layout is not after.memory_layout or is_uneven(read) or is_uneven(written):
+    place = read.memory_config
+    shards = place.shard_spec
+    if shards is None or written.memory_config != place or place.buffer_type is BufferType.DRAM:
         return False
-    shards = [place.shard_spec for place in (before, after) if place.shard_spec is not None]
-    if len(shards) < 2 or shards[0].grid != shards[1].grid:
+    if is_uneven(read) or is_uneven(written):
         return False
-    return read.layout is Layout.TILE or all(
-        prod(part.shape) % TILE**2 == 0 and rows_follow(read, part.shape[1], spec) for part in shards
+    return read.layout is Layout.TILE or (
+        prod(shards.shape) % TILE**2 == 0 and rows_follow(read, shards.shape[1], spec)
     )
 
 

@@ -161,3 +161,10 @@ def test_both_ends_must_lie_alike():
     for other in ("64x32 tile height/64x32/1", "64x32 tile width/64x32/1", "64x32 tile l1", "64x32 tile"):
         assert not lies_in_place(tensor, tensor_spec(other), N150)
         assert not lies_in_place(tensor_spec(other), tensor, N150)
+
+
+@pytest.mark.parametrize("other", ["64x64 tile block/32x64/2x2", "64x64 tile block/32x32/2x2 col"])
+def test_shards_of_another_shape_or_order_on_the_same_cores_are_copied(other):
+    tensor = tensor_spec("64x64 tile block/32x32/2x2")
+    assert tensor.shards.grid == tensor_spec(other).shards.grid
+    assert not lies_in_place(tensor, tensor_spec(other), N150)
