@@ -35,7 +35,7 @@ from ops.programs.buffer_shapes import beyond_shards, core_counts, require_cores
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
 from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import viewed
+from ops.programs.data_movement.placement import blocks_in_dram, viewed
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -410,6 +410,8 @@ class _Concat:
                 "Current concat implementation requires aligned last dim when concatting on last dim\n"
                 "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
             )
+        if inputs[0].spec.layout is Layout.ROW_MAJOR and (text := blocks_in_dram(self.place)) is not None:
+            raise DeviceError(text)  # by the program that would deal them
         result = self._spec([tensor.spec for tensor in inputs])
         if not _cuts_rows(result):
             return self._paged(inputs, name)

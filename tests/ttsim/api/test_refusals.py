@@ -390,6 +390,8 @@ REFUSED = [
     # 40 columns in shards of 16 go to shards of 24, of two columns of cores that a grid of four has
     *(("1x1x64x40 block/32x16/3x2", lambda x, change=change: change(x, in_box(BLOCK, (32, 24), 4, 2)),
        "Argument: reshard: rows of 40 do not fill their shards") for change in (ttnn.reshard, ttnn.to_memory_config)),
+    ("64x32 rows + 64x32 rows", lambda *x: ttnn.concat(x, 0, memory_config=place("block/128x32/1x1 dram")),
+     "Device: We don't support DRAM block sharding"),
     # what differs from the tensor comes before shards that do not hold it, and before a format that has no rows
     ("1x2x64x32 + 1x1x64x32", lambda x, y: ttnn.to_memory_config(x, wide((64, 8), 4), output_tensor=y),
      "Device: Input tensor shape Shape([1, 2, 64, 32]) does not match output tensor shape Shape([1, 1, 64, 32])"),
