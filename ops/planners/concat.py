@@ -365,13 +365,15 @@ class _Concat:
                 f"Groups > 1 is not supported for DRAM-sharded concat (groups={self.groups} was provided). Move the "
                 "inputs and output to L1 sharding, or unshard them first.\ngroups: leave it out"
             )
-        if not place.is_sharded() and not in_l1 and not _cuts_rows(first):  # shards in DRAM are joined as they lie
+        apart = place.is_sharded() and place.buffer_type is BufferType.DRAM  # no core joins shards there
+        if (apart or not (place.is_sharded() or in_l1)) and not _cuts_rows(first):
             if (refused := next(_unlike_shards([tensor.spec for tensor in inputs]), None)) is not None:
                 raise DeviceError(refused)
-            return self._paged(inputs, name)
-        if place.is_sharded() or (in_l1 and joins_in_place(first, self.axis)):
+            return self._interleaved(inputs, name) if apart else self._paged(inputs, name)  # read as they lie
+        if not apart and (place.is_sharded() or (in_l1 and joins_in_place(first, self.axis))):
             return self._of_shards(inputs, name)
-        gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
+        between = DRAM_MEMORY_CONFIG if apart else place
+        gathered = [placed(builder, tensor, between, f"{tensor.name}.interleaved") for tensor in inputs]
         result = self._interleaved(gathered, name)
         builder.free_own(*gathered, keep=inputs)
         return result

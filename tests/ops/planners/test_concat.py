@@ -7,8 +7,9 @@ from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, FLOAT32
+from device.plan import Operation
 from ops.planners.concat import joins_in_place, plan_concat, require_one_shape, shards_refusal
-from tests.build import N150, tensor_spec
+from tests.build import N150, place, tensor_spec
 
 ROWS, TILES = Layout.ROW_MAJOR, Layout.TILE
 
@@ -98,3 +99,18 @@ def test_block_shards_that_pad_a_vector_are_not_turned():
     source = tensor_spec("100 block/1x17/6x3")
     with pytest.raises(DeviceError, match=r"^Changing the last dimension of a sharded tensor is not supported"):
         plan_concat([source, source], 0, N150)
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "names"),
+    [
+        ("64x64 tile height/32x64/2", "height/64x64/2 dram", ["Concat"]),  # read where they lie
+        ("64x64 tile width/64x32/2", "height/64x64/2 dram", ["Concat"]),
+        ("64x64 height/32x64/2", "width/128x32/2 dram", ["Concat", "InterleavedToSharded"]),  # rows are dealt behind
+        ("64x64 width/64x32/2", "height/64x64/2 dram", ["ShardedToInterleaved"] * 2 + ["Concat"]),  # parts of rows
+    ],
+)
+def test_shards_are_joined_page_by_page_into_shards_in_dram(source, result, names):
+    tensor = tensor_spec(source)
+    steps = plan_concat([tensor, tensor], 0, N150, place=place(result)).steps
+    assert [step.name.removesuffix("DeviceOperation") for step in steps if isinstance(step, Operation)] == names
