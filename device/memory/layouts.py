@@ -115,17 +115,18 @@ class TensorSpec:
         object.__setattr__(self, "alignment", aligned)
         if memory_config.shard_spec is not None:
             check_shards(*self.matrix, layout, memory_config.memory_layout, memory_config.shard_spec)
-            rows = memory_config.shard_spec.shape[0]
-            if len(logical) == 1 and layout is Layout.ROW_MAJOR and rows != 1:
-                raise DeviceError(
-                    "Shard shape must be 1D for 1D tensor!\n"
-                    f"memory_config: shards of a tensor of one axis have one row, not {rows}"
-                )
         if data_format.is_block and layout is not Layout.TILE:
             raise DeviceError(
                 "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
                 f"A block float has no rows: ask for TILE layout, or for bfloat16 instead of {data_format}"
             )
+        if memory_config.shard_spec is not None and len(logical) == 1 and layout is Layout.ROW_MAJOR:
+            rows = memory_config.shard_spec.shape[0]
+            if rows != 1:
+                raise DeviceError(
+                    "Shard shape must be 1D for 1D tensor!\n"
+                    f"memory_config: shards of a tensor of one axis have one row, not {rows}"
+                )
 
     def changed(self, **fields: Any) -> "TensorSpec":
         """The tensor with other fields (None keeps a field), and with the padding that these ask for."""

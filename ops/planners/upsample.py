@@ -17,11 +17,12 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16, div_up, round_up
+from device.numbers.formats import FLOAT32, UINT16, div_up, round_up
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import beyond_shards, in_dram, not_in_l1, row_bytes, shard_counts
+from ops.programs.data_movement.movement import format_of_rows
 from ops.programs.data_movement.upsample import (
     Upsample,
     UpsampleProgram,
@@ -42,7 +43,7 @@ def plan_upsample(
     where = source.memory_config if place is None else place
     program = _program(source, scale)
     shape = upsampled_shape(source.shape, scale)
-    output_format = BFLOAT16 if source.data_format == BFLOAT8_B else source.data_format
+    output_format = format_of_rows(source.data_format)
     result_place = where if not where.is_sharded() else _shards(source, where, scale, program)
     tensor = PlanTensor("output", TensorSpec(shape, output_format, Layout.ROW_MAJOR, result_place))
     op = Upsample(

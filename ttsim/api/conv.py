@@ -341,8 +341,8 @@ def fetched(tensor: Tensor) -> Tensor:
 
 
 def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
-    """Rows of fewer than four axes as images of one row; raises DeviceError where the number of rows differs."""
-    if len(rows.shape) == 4:
+    """Rows of fewer than four axes as images of one row; raises DeviceError if their number of elements differs."""
+    if len(rows.shape) >= 4:
         return rows
     if rows.spec.volume != prod(shape):
         refused, small = "Invalid arguments to reshape", rows.spec.volume < prod(shape)

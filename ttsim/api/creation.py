@@ -368,11 +368,9 @@ def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
     """A tensor of float64 values; integers are cut as the host cuts them."""
     dtype, layout, device, memory_config = place
     chosen = dtype or DataType.BFLOAT16
-    if chosen.format.is_block and layout is Layout.ROW_MAJOR:
-        raise DeviceError(
-            "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
-            f"layout: {chosen.format} has no rows; use TILE_LAYOUT, or bfloat16"
-        )
+    if chosen.format.is_block and layout is Layout.ROW_MAJOR:  # which no spec has: this one raises
+        place_of_rows = DRAM_MEMORY_CONFIG if device is None else memory_config or DRAM_MEMORY_CONFIG
+        TensorSpec(values.shape, chosen.format, layout, place_of_rows)
     repeats = values.size and not any(values.strides)
     single = values[(slice(1),) * values.ndim] if repeats else values
     with _room_on_host(function):

@@ -11,7 +11,7 @@ from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.host.threads import parts_of
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, Layout, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, bit_patterns, div_up, round_up
+from device.numbers.formats import BFLOAT16, Array, bit_patterns, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.links import spread_transfer
@@ -37,6 +37,7 @@ from ops.programs.data_movement.movement import (
     DataMovement,
     Movement,
     copy_movement,
+    format_of_rows,
     pages_of,
     tile_writes,
 )
@@ -158,7 +159,7 @@ def turned_buffers(inputs: Sequence[PlanTensor], result: PlanTensor, spec: Devic
     bfloat8_b is bfloat16 while it is transposed.
     """
     views, data_format = shard_views(inputs, result, spec, pair=True), result.spec.data_format
-    turned, cores = BFLOAT16 if data_format == BFLOAT8_B else data_format, views[0].cores
+    turned, cores = format_of_rows(data_format), views[0].cores
     widths = [tensor.spec.shards.shape[1] // TILE for tensor in (*inputs, result)]
     rows = [tile_buffer(f"turned_{number}", tiles, turned, cores) for number, tiles in enumerate(widths)]
     return (*views, *rows, tile_buffer("turned_back", widths[-1], data_format, cores))

@@ -44,6 +44,7 @@ from ops.programs.data_movement.copy_buffers import (
     images_of_shard,
     stays,
 )
+from ops.programs.data_movement.movement import format_of_rows
 from ops.programs.data_movement.placement import blocks_in_dram
 
 # What the library calls the work of the cores that have whole rows of tiles, by whether one has all
@@ -257,9 +258,8 @@ def _refusals_of_copies(
 def rows_of(
     spec: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, padded: tuple[int, ...] | None = None
 ) -> TensorSpec:
-    """Format of tiles once they are rows: bfloat8_b becomes bfloat16; raises DeviceError for other block floats."""
-    data_format = BFLOAT16 if spec.data_format == BFLOAT8_B else spec.data_format
-    return TensorSpec(shape, data_format, Layout.ROW_MAJOR, place, padded)
+    """Tiles once they are rows; raises DeviceError for block floats other than bfloat8_b."""
+    return TensorSpec(shape, format_of_rows(spec.data_format), Layout.ROW_MAJOR, place, padded)
 
 
 def tilized_by(
@@ -389,7 +389,7 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
     wanted = place.shard_spec or (current.shard_spec if current.memory_layout is scheme else None)
     if wanted is None:
         return place
-    if len(shape) < 2 and scheme is not Scheme.WIDTH_SHARDED:
+    if len(shape) < 2 and scheme is not Scheme.WIDTH_SHARDED and not format_of_rows(source.data_format).is_block:
         raise DeviceError(
             "Shard shape must be 1D for 1D tensor!\n"
             "input: the rows of a vector in shards of tiles have shards of two axes; reshape the tensor to rank 2"

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from device.cores import CoreRangeSet
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout
-from device.numbers.formats import BFLOAT16, DataFormat, div_up
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.releases import release_of
 from device.time.links import crossing_cycles, spread_transfer
@@ -197,6 +197,11 @@ def pages_of(tensor: TensorSpec, cores: int) -> Pages:
         tiles=tiled,
         in_dram=tensor.memory_config.buffer_type is BufferType.DRAM,
     )
+
+
+def format_of_rows(data_format: DataFormat) -> DataFormat:
+    """The format of tiles once they are rows: bfloat16 for bfloat8_b, otherwise their own."""
+    return BFLOAT16 if data_format == BFLOAT8_B else data_format
 
 
 def shard_width(width: int, *tensors: TensorSpec) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, MemoryConfig, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, div_up, round_up
+from device.numbers.formats import BFLOAT16, Array, div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
@@ -33,7 +33,15 @@ from ops.programs.buffer_shapes import (
     volume_tiles,
 )
 from ops.programs.data_movement.copy import Conversion, fits_generated_code
-from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement, shard_width, sides_of
+from ops.programs.data_movement.movement import (
+    Access,
+    DataMovement,
+    Movement,
+    copy_movement,
+    format_of_rows,
+    shard_width,
+    sides_of,
+)
 from ops.programs.data_movement.placement import converted
 
 READ_BYTES = 4096  # of rows that are asked for together
@@ -340,7 +348,7 @@ def sliced_input(
     channels, shards = window.window_shape[-1], config.shard_spec
     if shards is None:
         raise AssertionError("a slice needs shards")
-    data_format = BFLOAT16 if image.spec.data_format == BFLOAT8_B else image.spec.data_format
+    data_format = format_of_rows(image.spec.data_format)
     shape = (1, 1, prod(window.window_shape[:-1]), channels)
     by_width = config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED  # every core holds all rows
     padded = (1, 1, shards.shape[0] if by_width else shape[2], round_up(channels, shards.shape[1]))

@@ -307,6 +307,14 @@ def test_a_row_is_an_image_of_one_row(device):
     assert np.array_equal(same.to_numpy(), result.to_numpy())
 
 
+def test_rows_in_shards_must_have_four_axes_at_most(device):
+    """Tensors of more axes are not reshaped, so conv2d refuses them where the shards stay."""
+    shards = ttsim.create_sharded_memory_config((1, 1, 32, 32), ttsim.CoreGrid(x=1, y=1), ttsim.ShardStrategy.HEIGHT)
+    rows = ttsim.zeros((1, 1, 1, 20, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, shards)
+    with pytest.raises(ttsim.ArgumentError, match=r"^Expected 4D shape"):
+        row_call(device, rows, ttsim.zeros((32, 32, 5)))
+
+
 def test_rows_must_be_as_many_as_the_arguments_say(device):
     row, weight = ttsim.Tensor(np.zeros((1, 21, 32)), ttsim.bfloat16), ttsim.Tensor(np.zeros((32, 32, 5)))
     with pytest.raises(ttsim.DeviceError, match=r"shape \[1, 21, 32\] has not batch_size x input_length x in_channels"):

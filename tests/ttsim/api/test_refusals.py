@@ -425,6 +425,8 @@ REFUSED = [
     ("1x1x2x64x60 tile", ttnn.untilize, "Device: MeshBuffer must be large enough to hold the tensor."),
     ("1x1x1x64x96 tile block/32x64/2x2", ttnn.untilize, OTHER_WIDTH),
     ("50 tile height/32x64/1", ttnn.untilize, "Device: Shard shape must be 1D for 1D tensor!"),
+    ("50 tile bfloat4_b height/32x64/1", ttnn.untilize,
+     "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
     ("32 tile height/64x32/1", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),
      "Device: Shard shape must be 1D for 1D"),
     # Sharded images in tiles whose rows a reshape deals anew
@@ -594,6 +596,10 @@ REFUSED = [
      "Device: Core grid must contain at least one core\n"),
     # block floats
     ("32x32 tile", lambda x: ttnn.arange(4, dtype=ttnn.bfloat8_b, device=x.device()), "Device: Unsupported dtype\n"),
+    ("64", lambda x: ttnn.typecast(x, ttnn.bfloat8_b, memory_config=high((32, 64), 1)),
+     "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
+    ("32x32 tile", lambda x: ttnn.zeros((64, 64), ttnn.bfloat8_b, ttnn.ROW_MAJOR_LAYOUT, x.device(), wide((32, 64), 1)),
+     "Device: Shard height 32 must match physical height 64 for width sharded"),
     ("32x32 tile", lambda x: ttnn.zeros((4, 4), ttnn.bfloat4_b, ttnn.ROW_MAJOR_LAYOUT, x.device()),
      "Device: Only TILE layout is supported for BFLOAT8_B dtype!\n"),
     ("2x32 tile", lambda x: ttnn.permute(x, (1, 0), pad_value=None), "ArgumentType: "),
