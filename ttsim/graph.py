@@ -130,7 +130,7 @@ def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
         The nodes of the capture.
 
     Raises:
-        TypeError: ``report_path`` is no path.
+        TypeError: ``report_path`` is not a path.
         OSError: The file cannot be written.
 
     Examples:
@@ -166,7 +166,7 @@ def pretty_format(captured_graph: Sequence[Mapping[str, Any]]) -> str:
         The lines.
 
     Raises:
-        ArgumentTypeError: The argument is no list of nodes.
+        ArgumentTypeError: The argument is not a list of nodes.
 
     Examples:
         >>> ttnn.graph.begin_graph_capture()
@@ -184,7 +184,7 @@ def pretty_print(captured_graph: Sequence[Mapping[str, Any]]) -> None:
         captured_graph: Nodes of `end_graph_capture`.
 
     Raises:
-        ArgumentTypeError: The argument is no list of nodes.
+        ArgumentTypeError: The argument is not a list of nodes.
 
     Examples:
         >>> ttnn.graph.begin_graph_capture()
@@ -208,7 +208,7 @@ def extract_resource_usage_per_core(
         Bytes of circular buffers (peak_cb), of L1 buffers (peak_l1), and of both at one moment (peak_total).
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -231,7 +231,7 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
         Bytes.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
 
     Examples:
         >>> ttnn.graph.begin_graph_capture()
@@ -265,7 +265,7 @@ def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
         The names.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -289,7 +289,7 @@ def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int =
         Vertices: counter, name, stacking_level, arguments, in_edges, out_edges, internals, output_info, output_shape.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes, or ``max_level`` no integer.
+        ArgumentTypeError: ``trace`` is not a list of nodes, or ``max_level`` no integer.
         ArgumentError: ``max_level`` is negative.
 
     Examples:
@@ -333,7 +333,7 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
         The counters of the nodes of these tensors.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
         DeviceError: No device operation made a new tensor.
 
     Examples:
@@ -364,7 +364,7 @@ def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
         A TensorInfo for each output.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
         DeviceError: No device operation made a new tensor.
 
     Examples:
@@ -394,7 +394,7 @@ def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) ->
         0, since the real library finds no intermediate tensor, and the number of outputs of the last device operation.
 
     Raises:
-        ArgumentTypeError: ``trace`` is no list of nodes.
+        ArgumentTypeError: ``trace`` is not a list of nodes.
         DeviceError: No device operation made a new tensor.
 
     Examples:

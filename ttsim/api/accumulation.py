@@ -1,4 +1,4 @@
-"""ttnn's functions that sum or multiply up along an axis, and the one that adds images."""
+"""ttnn's cumulative sums and products, prod, fast_reduce_nc and intimg."""
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError
@@ -40,15 +40,15 @@ def cumsum(
     memory_config: MemoryConfig | None = None,
     disable_compensated_sum: bool = False,
 ) -> Tensor:
-    """The sum of all elements up to each one along an axis.
+    """The cumulative sum along an axis.
 
     Args:
         input: An interleaved tensor on the device, in TILE layout.
         dim: The axis; negative numbers count from the last.
         dtype: Data type that the tensor is cast to first.
-        reverse_order: Sum up from the end of the axis.
+        reverse_order: Accumulate from the end of the axis.
         out: Not simulated; None creates a new tensor.
-        disable_compensated_sum: Do not carry along what additions of float32 round off.
+        disable_compensated_sum: Add float32 values without Kahan's compensation of rounding errors.
 
     Returns:
         A tensor of the same shape.
@@ -81,21 +81,21 @@ def cumprod(
     out: Tensor | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """The product of all elements up to each one along an axis.
+    """The cumulative product along an axis.
 
     Args:
         input_tensor: An interleaved tensor on the device, in TILE layout.
         dim: The axis; negative numbers count from the last.
         dtype: Data type that the tensor is cast to first.
-        reverse_order: Multiply up from the end of the axis.
-        out: A tensor of the same shape that gives up its buffer for that of the result; None for none.
+        reverse_order: Accumulate from the end of the axis.
+        out: A tensor of the same shape, which takes over the buffer of the result; None creates a new tensor.
 
     Returns:
         A tensor of the same shape.
 
     Raises:
-        ArgumentError: On a strict device, for an ``out`` of another data type or layout than the result, which the
-            real library lets it keep.
+        ArgumentError: The device is strict, and the data type or layout of ``out`` differs from the result's; the
+            real library would not change them.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0, 3.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -170,18 +170,18 @@ def fast_reduce_nc(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """The sum along axes before the last two, which stay with length 1.
+    """The sum along axes before the last two; reduced axes keep length 1.
 
     Args:
         input: A tensor on the device, in TILE layout.
         dims: The axes, counted from the first.
-        output: A tensor that receives the sum and is returned, whatever ``memory_config`` says.
+        output: A tensor that receives the sum and is returned; ``memory_config`` then has no effect.
         memory_config: Memory of the result.
         compute_kernel_config: None for HiFi4 and a 16-bit Dst.
         sub_core_grids: Cores that may be used; None for all.
 
     Returns:
-        The sum, whose last two sides are whole tiles.
+        The sum; its last two sides are rounded up to whole tiles.
 
     Examples:
         >>> images = ttnn.ones((3, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -196,19 +196,19 @@ def fast_reduce_nc(
 
 @operation_as("ttnn.experimental.")
 def intimg(input_tensor: Tensor) -> Tensor:
-    """Integral images: the sum of all elements up to each one over rows and columns, channel by channel.
+    """Integral images: the cumulative sum along rows and columns, for each channel.
 
     The numbers were never compared with recordings of the real kernels.
 
     Args:
         input_tensor: [1, W, H, C] on the device, bfloat16 or float32, in TILE layout, with 225 to 256 channels: the
-            program has a core for each of eight tiles of channels.
+            program runs one core for each of eight tiles of channels.
 
     Returns:
         A tensor of the same shape, in the memory of ``input_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, for another number of channels, of which the real library gets sums wrong.
+        ArgumentError: The device is strict, and the real library computes wrong sums for this number of channels.
 
     Examples:
         >>> image = ttnn.ones((1, 2, 3, 256), layout=ttnn.TILE_LAYOUT, device=device)

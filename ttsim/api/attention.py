@@ -32,30 +32,31 @@ def scaled_dot_product_attention(
     output_concat_heads: bool = False,
     attn_mask_block_map: Tensor | None = None,
 ) -> Tensor:
-    """Values weighted by the softmax of scores: ``softmax(q @ k.T * scale + mask) @ v``.
+    """Scaled dot-product attention: ``softmax(q @ k.T * scale + mask) @ v``.
 
     Args:
         input_tensor_q: Queries [batch, heads, rows, size] in TILE layout, interleaved, bfloat16 or block floats.
-        input_tensor_k: Keys [batch, heads, keys, size]; a divisor of the queries' heads.
-        input_tensor_v: Values, as the keys.
-        attn_mask: [1 or batch, 1 or heads, rows, keys] in DRAM, which is added.
-        is_causal: Queries see no later keys; not with a mask.
-        scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: How many keys queries see: the last ones if ``is_causal``, else half of so many to both
-            sides; 0 or None for all. Not with a mask.
+        input_tensor_k: Keys [batch, key heads, keys, size]; key heads divide the heads of the queries.
+        input_tensor_v: Values, of the shape of the keys.
+        attn_mask: [1 or batch, 1 or heads, rows, keys] in DRAM, added to the scores.
+        is_causal: Queries do not attend to later keys; excludes ``attn_mask``.
+        scale: Factor of the scores; None for 1 / sqrt(size).
+        sliding_window_size: Number of keys that a query attends to: the last keys if ``is_causal``, else half of the
+            keys on either side; 0 or None for all. Excludes ``attn_mask``.
         memory_config: Memory of the result, interleaved; None for DRAM.
-        program_config: Cores and chunks; None for all cores and chunks of 32. Its ``sub_core_grids`` change nothing, as
-            in ttnn.
+        program_config: Cores and chunks; None for all cores and chunks of 32. As in ttnn, its ``sub_core_grids`` have
+            no effect.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
-        attention_sink: [1, heads, 1, 1] in DRAM: a score of each head without a value, scaled as the others are.
+        attention_sink: [1, heads, 1, 1] in DRAM: one more score per head, scaled like the others, without a value.
         cu_window_seqlens: Not simulated.
-        windowed_q_token_offset: Accepted as in ttnn, where it changes nothing without ``cu_window_seqlens``.
-        windowed_q_token_offset_tensor: The same.
-        output_concat_heads: Heads stand side by side in the result.
+        windowed_q_token_offset: Accepted as in ttnn; without ``cu_window_seqlens`` it has no effect.
+        windowed_q_token_offset_tensor: Accepted as in ttnn; without ``cu_window_seqlens`` it has no effect.
+        output_concat_heads: Concatenate the heads along the last axis.
         attn_mask_block_map: Not simulated.
 
     Returns:
-        [batch, heads, rows, size], or [batch, 1, rows, heads * size], of the queries' data type.
+        [batch, heads, rows, size], or with ``output_concat_heads`` [batch, 1, rows, heads * size], of the data type of
+        the queries.
 
     Examples:
         >>> q, k, v = (ttnn.ones((1, 2, 64, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(3))

@@ -33,30 +33,30 @@ def scaled_dot_product_attention_decode(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     share_cache: bool | None = None,
 ) -> Tensor:
-    """For the one token of each user, values weighted by the softmax of scores: ``softmax(q @ k.T * scale) @ v``.
+    """Scaled dot-product attention of one token for each user: ``softmax(q @ k.T * scale) @ v``.
 
     Args:
         input_tensor_q: Queries [1, users, heads, size] in TILE layout, in DRAM or in HEIGHT shards.
-        input_tensor_k: Keys [users, key heads, keys, size] in DRAM; their heads divide those of the queries.
-        input_tensor_v: Values, as the keys.
-        is_causal: Each user sees keys up to the user's position; otherwise all.
-        attn_mask: [1, users, heads, keys], which is added, without ``is_causal``. Its numbers are not simulated.
+        input_tensor_k: Keys [users, key heads, keys, size] in DRAM; key heads divide the heads of the queries.
+        input_tensor_v: Values, of the shape of the keys.
+        is_causal: Each user attends to the keys up to the user's position; otherwise to all keys.
+        attn_mask: [1, users, heads, keys], added to the scores; excludes ``is_causal``. Values are not simulated.
         cur_pos: The position of each user.
-        cur_pos_tensor: The same as [users], int32, instead of ``cur_pos``.
-        attention_sink: [heads, 1] of bfloat16 in DRAM: a score of each head without a value, scaled as the others are.
-        scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: How many keys up to the user's position count; 0 or None for all.
+        cur_pos_tensor: The positions as a tensor [users], int32, instead of ``cur_pos``.
+        attention_sink: [heads, 1], bfloat16 in DRAM: one more score per head, scaled like the others, without a value.
+        scale: Factor of the scores; None for 1 / sqrt(size).
+        sliding_window_size: Number of keys up to the user's position that the user attends to; 0 or None for all.
         memory_config: Memory of the result; None for DRAM.
-        program_config: Cores, and keys that a core takes at a time; None for all cores and up to 512 keys.
+        program_config: Cores, and the number of keys in a chunk; None for all cores and chunks of up to 512 keys.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
-        share_cache: True where all users have the keys and values of one.
+        share_cache: All users share the keys and values of one user.
 
     Returns:
-        [1, users, heads, size], of the queries' data type.
+        [1, users, heads, size], of the data type of the queries.
 
     Raises:
-        ArgumentError: On a strict device, for a user of position -1, whose result the real library does not write, and
-            for a position behind the cache.
+        ArgumentError: The device is strict, and a position is -1, for which the real library writes no result, or lies
+            beyond the cache.
 
     Examples:
         >>> q = ttnn.ones((1, 2, 8, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -103,33 +103,34 @@ def paged_scaled_dot_product_attention_decode(
     cache_position_modulo: int | None = None,
     spec_multi_pos_tiles: int = 0,
 ) -> Tensor:
-    """As `scaled_dot_product_attention_decode`, with keys and values in blocks of a cache that a table names.
+    """`scaled_dot_product_attention_decode` with keys and values in a paged cache: a table lists the blocks of a user.
 
     Args:
         input_tensor_q: Queries [1, users, heads, size] in TILE layout, in DRAM or in HEIGHT shards.
         input_tensor_k: Keys [blocks, key heads, keys of a block, size] in DRAM.
-        input_tensor_v: Values, as the keys.
+        input_tensor_v: Values, of the shape of the keys.
         page_table_tensor: [users, blocks of one user], int32: the blocks that hold the keys of each user.
-        is_causal: Each user sees keys up to the user's position; otherwise all.
-        attn_mask: [1, users, heads, keys], which is added, without ``is_causal``. Its numbers are not simulated.
+        is_causal: Each user attends to the keys up to the user's position; otherwise to all keys.
+        attn_mask: [1, users, heads, keys], added to the scores; excludes ``is_causal``. Values are not simulated.
         cur_pos_tensor: [users], int32: the position of each user.
-        attention_sink: [heads, 1] of bfloat16 in DRAM: a score of each head without a value, scaled as the others are.
-        scale: Factor of the scores; None for one over the square root of the size.
-        sliding_window_size: How many keys up to the user's position count; 0 or None for all.
+        attention_sink: [heads, 1], bfloat16 in DRAM: one more score per head, scaled like the others, without a value.
+        scale: Factor of the scores; None for 1 / sqrt(size).
+        sliding_window_size: Number of keys up to the user's position that the user attends to; 0 or None for all.
         memory_config: Memory of the result; None for DRAM.
-        program_config: Cores, and keys that a core takes at a time; None for one core for each head, and 32 keys.
+        program_config: Cores, and the number of keys in a chunk; None for one core per head and chunks of 32 keys.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi2 and 16 bits.
         paged_cache_geometry: Not simulated.
-        cache_position_modulo: Keys of a user begin again behind so many, whole blocks; numbers are not simulated.
-        spec_multi_pos_tiles: Rows of 32 queries with a position each, [users x rows]; 0 for one position of a user.
-            Numbers are not simulated.
+        cache_position_modulo: Length of a ring buffer of keys, a multiple of the block size: the key of position p is
+            key p modulo this number. Values are not simulated.
+        spec_multi_pos_tiles: Number of rows of 32 queries that have a position each, so that positions are
+            [users * rows]; 0 for one position per user. Values are not simulated.
 
     Returns:
-        [1, users, heads, size], of the queries' data type.
+        [1, users, heads, size], of the data type of the queries.
 
     Raises:
-        ArgumentError: On a strict device, for a user of position -1, whose result the real library does not write, and
-            for a position or a block that there is not.
+        ArgumentError: The device is strict, and a position is -1, for which the real library writes no result, or a
+            position or a block does not exist.
 
     Examples:
         >>> q = ttnn.ones((1, 1, 8, 32), layout=ttnn.TILE_LAYOUT, device=device)

@@ -36,20 +36,19 @@ def batch_norm(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Images less a mean for each channel, over the root of a variance, times a weight, plus a bias.
+    """Batch normalization of images: ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel.
 
     Its outputs were never compared with recordings of the real library.
 
     Args:
         input: [N, C, H, W] on the device, bfloat16 or float32, in TILE layout, interleaved.
         running_mean: Means, [1, C, 1, 1] in TILE layout.
-        running_var: Variances, as the means.
-        training: Normalize with the statistics of the images, and move the running ones, which may be missing,
-            toward them.
-        eps: Added to the variance before its root is taken.
-        momentum: Share of the images' statistics in the running ones that training leaves.
-        weight: As the means; None for ones.
-        bias: As the means; None for zeros.
+        running_var: Variances, [1, C, 1, 1] in TILE layout.
+        training: Normalize with the statistics of the images, and update the running statistics, if given.
+        eps: Added to the variance.
+        momentum: Weight of the images' statistics in the update of the running statistics.
+        weight: [1, C, 1, 1] in TILE layout; None for ones.
+        bias: [1, C, 1, 1] in TILE layout; None for zeros.
         output: A tensor of the input's shape and data type that receives the result and is returned.
         memory_config: Memory of the result, interleaved; None for that of the input.
         compute_kernel_config: None for HiFi4. Dst has 32 bits if a tensor is float32.
@@ -115,7 +114,7 @@ def batch_norm(
 def _statistics(
     images: Tensor, place: MemoryConfig | None, config: WormholeComputeKernelConfig | None
 ) -> tuple[Tensor, Tensor]:
-    """The mean of each channel, and that of the squared differences from it, [1, C, 1, 1]."""
+    """The mean and the (biased) variance of each channel, [1, C, 1, 1] each."""
 
     def averaged(tensor: Tensor) -> Tensor:
         columns = mean(tensor, [2, 3], keepdim=True, memory_config=place, compute_kernel_config=config)
@@ -137,7 +136,7 @@ def _update(
     place: MemoryConfig | None,
     fidelity_phases: int,
 ) -> None:
-    """Moves running statistics toward those of ``count`` pixels of each channel, whose variance counts one less."""
+    """Updates running statistics with those of ``count`` pixels per channel; the variance is made unbiased."""
     if all(tensor is None for tensor in running):
         return
     means, variances = batch

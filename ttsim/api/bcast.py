@@ -1,4 +1,4 @@
-"""ttnn.bcast, an older form of add, subtract and multiply, and what its calls name."""
+"""ttnn.bcast, an older form of add, subtract and multiply, and its enums."""
 
 from device.cores import PlainEnum
 from device.errors import DeviceError
@@ -11,7 +11,7 @@ from ttsim.runtime.tensor import Tensor
 
 
 class BcastOpMath(PlainEnum):
-    """What `bcast` does with two numbers; the numbers are ttnn's.
+    """The arithmetic operation of `bcast`; member values are ttnn's.
 
     Examples:
         >>> ttnn.BcastOpMath.MUL.value
@@ -22,7 +22,7 @@ class BcastOpMath(PlainEnum):
 
 
 class BcastOpDim(PlainEnum):
-    """Along which sides `bcast` repeats the second tensor: rows, columns or both; the numbers are ttnn's.
+    """The axes along which `bcast` broadcasts the second tensor: H, W or both; member values are ttnn's.
 
     Examples:
         >>> ttnn.BcastOpDim.HW.value
@@ -45,16 +45,16 @@ def bcast(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """A tensor combined with a row, a column or a number that is repeated.
+    """A tensor combined with a broadcast row, column or number.
 
     Args:
-        input_a: The tensor; rows are brought into TILE layout. Shards are simulated with a row in WIDTH or BLOCK, and
-            with a number in HEIGHT shards.
-        input_b: For H one row, for W one column, for HW one number, or one for each matrix of ``input_a``.
-        math_op: Whether it is added, subtracted or multiplied with.
-        dim: Along which sides ``input_b`` is repeated.
+        input_a: The tensor; a ROW_MAJOR tensor is tilized. Of sharded tensors, only WIDTH and BLOCK shards with a row,
+            and HEIGHT shards with a number, are simulated.
+        input_b: One row (H), one column (W) or one number (HW), for all matrices of ``input_a`` or for each of them.
+        math_op: Addition, subtraction or multiplication.
+        dim: The axes along which ``input_b`` is broadcast.
         memory_config: Memory of the result; None for that of ``input_a``.
-        output_tensor: A tensor that receives the result and is returned, whatever ``memory_config`` says.
+        output_tensor: A tensor that receives the result and is returned; ``memory_config`` then has no effect.
 
     Returns:
         A tensor of the shape and data type of ``input_a``, in TILE layout.

@@ -1,4 +1,4 @@
-"""What a call would take of a device, without one: ttnn's graph constraint query."""
+"""The memory that a call of conv_transpose2d would need, computed without a device."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,13 +25,13 @@ class OpConstraints:
     """The memory that a call takes, in bytes of one core; the names are ttnn's.
 
     Attributes:
-        status: Success, or Error, with all figures 0.
+        status: Success; or Error, and then all figures are 0.
         cb_peak_size_per_core: Peak of circular buffers.
-        l1_buffers_peak_per_core: Peak of L1 buffers, the call's own inputs and index tensors among them.
-        peak_memory_usage_per_core: Peak of both together.
-        l1_output_buffer_per_core: Results that stay in L1.
-        output_tensor_specs: The output, then prepared weights and bias if returned.
-        error_message: Why it would not run; None if it would.
+        l1_buffers_peak_per_core: Peak of L1 buffers, including the call's inputs and index tensors.
+        peak_memory_usage_per_core: Peak of the sum of both.
+        l1_output_buffer_per_core: Results in L1.
+        output_tensor_specs: The spec of the output, then those of prepared weights and bias if they are returned.
+        error_message: The error of the call; None for Success.
 
     Examples:
         >>> ttnn.OpConstraints(status=ttnn.ExecutionStatus.Success).error_message is None
@@ -54,17 +54,16 @@ def query_op_constraints(
     strict: bool | None = None,
     **arguments: Any,
 ) -> OpConstraints:
-    """The memory that a call of conv_transpose2d would take on an otherwise empty device; no open device is touched.
+    """The memory that a call of conv_transpose2d would take on an otherwise empty device; needs no open device.
 
-    ttnn's query places nothing; this one does: a call that does not fit has the status Error and the text of its error.
+    Unlike ttnn's query, this one allocates buffers: a call that does not fit has the status Error and its error text.
 
     Args:
         spec: The device, as in `open_device`.
         l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
         strict: Refuse calls that the real library computes wrongly, as in `open_device`.
-        arguments: Arguments of conv_transpose2d without ``device``. A tensor may be a Tensor, whose shape, data type,
-            layout and memory count, or a TensorDescription; without ``weight_tensor``, raw weights on the host in
-            bfloat16 are assumed.
+        arguments: Arguments of conv_transpose2d without ``device``. A tensor may be a Tensor, of which only the spec
+            is used, or a TensorDescription. The default of ``weight_tensor`` is raw bfloat16 weights on the host.
 
     Returns:
         Bytes of one core, and the specs of the results.

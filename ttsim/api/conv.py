@@ -1,7 +1,7 @@
 """ttnn's convolutions: tables of their parameters, and how a call of one is checked, planned and run.
 
-``lowering="phase"``, which computes each output phase by itself, is this library's own and not in ttnn, as are the
-lowerings that make several calls of a call (`ops/planners/conv/split.py`).
+ttnn does not have the lowerings other than zero insertion: ``lowering="phase"`` computes each output phase by itself,
+and two lowerings split a call into several calls (`ops/planners/conv/split.py`).
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ Results = Tensor | tuple[Tensor, SizeT] | tuple[Tensor, Prepared] | tuple[Tensor
 
 
 class Convolution(Call):
-    """What all convolutions have, and the preparations of their weights and biases."""
+    """Parameters of all convolutions and of the preparations of their weights and biases."""
 
     device: Device = param("The device that runs the call.")
     in_channels: int = param("Channels of the input, C.")
@@ -61,9 +61,9 @@ class Convolution(Call):
     def arguments(
         self, rules: ConvRules, *, out: DataType | None, slices: Conv2dSliceConfig | None, **own: Any
     ) -> ConvCall:
-        """The call in the machine's own types.
+        """The call as the planner's `ConvCall`.
 
-        ``out`` is the output's data type, None for the input's; ``own`` are further arguments of `ConvCall`.
+        ``out`` is the data type of the output, None for the input's; ``own`` are further arguments of `ConvCall`.
         """
         config, compute = self.conv_config, self.compute_config
         common: dict[str, Any] = {
@@ -80,12 +80,12 @@ class Convolution(Call):
         return ConvCall(**{**common, **self.window(), **own})
 
     def window(self) -> dict[str, Any]:
-        """Sizes of the image and its windows."""
+        """Sizes of the image, kernel, stride, padding and dilation."""
         raise NotImplementedError
 
 
 class Windows2d(Convolution):
-    """A convolution of images."""
+    """Parameters of a convolution of images."""
 
     input_height: int = param("Rows of an image, H.")
     input_width: int = param("Columns of an image, W.")
@@ -95,7 +95,7 @@ class Windows2d(Convolution):
     dilation: Pair = param("Distance between taps of the kernel, down and across.", default=(1, 1))
 
     def window(self) -> dict[str, Any]:
-        """Sizes of the image and its windows."""
+        """Sizes of the image, kernel, stride, padding and dilation."""
         return {
             "input_height": self.input_height,
             "input_width": self.input_width,
@@ -113,7 +113,7 @@ class OfTensors(
     "compute_config memory_config dram_slice_config slice_config mirror_kernel return_output_dim "
     "return_weights_and_bias lowering",
 ):
-    """A convolution that is carried out."""
+    """A convolution that runs, in contrast to a preparation."""
 
     input_tensor: Tensor = param("[N, H, W, C] or [1, 1, N*H*W, C], on the host or the device.")
     weight_tensor: Tensor = param(
@@ -133,7 +133,7 @@ class OfTensors(
     def carry_out(
         self, rules: ConvRules, tensors: Mapping[str, Tensor | None], slices: Conv2dSliceConfig | None, **own: Any
     ) -> Results[Any]:
-        """Checks, plans and runs a call of the tensors "input", "weight" and "bias"; returns the function's result."""
+        """Checks, plans and runs a call on the tensors "input", "weight" and "bias"; returns the function's result."""
         operand_tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
         operands: dict[str, Any] = {name: operand(tensor) for name, tensor in operand_tensors.items()}
         usual = {"groups": self.groups or 1, "memory_config": self.memory_config}
@@ -150,7 +150,7 @@ class OfTensors(
         return result
 
     def output_dim(self, height: int, width: int) -> Any:
-        """How the size of the output is returned."""
+        """The size of the output as the function returns it."""
         return height, width
 
 
@@ -197,7 +197,7 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     )
 
     def run(self) -> Results[tuple[int, int]]:
-        """Carries the call out."""
+        """Runs the call."""
         return self.carry_out(
             LOWERINGS[lowering_of(self.lowering, "conv_transpose2d")],
             {"input": self.input_tensor, "weight": self.weight_tensor, "bias": self.bias_tensor},
@@ -217,9 +217,9 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
-        ArgumentError: Arguments contradict each other, ask for what is not simulated (activation reuse, the depthwise
-            convolution of a single row, folded windows of padded shards), or (on a strict device) would give a wrong
-            result.
+        ArgumentError: Arguments contradict each other, need a feature that is not simulated (activation reuse, the
+            depthwise convolution of a single row, folded windows of padded shards), or (on a strict device) would give
+            a wrong result.
 
     Examples:
         >>> image = ttnn.ones((1, 1, 64, 32), device=device)
@@ -235,7 +235,7 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
     )
 
     def run(self) -> Results[tuple[int, int]]:
-        """Carries the call out."""
+        """Runs the call."""
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
         tensors = {
             "input": self.input_tensor,
@@ -246,9 +246,9 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
 
 
 class Conv1d(OfTensors, name="conv1d"):
-    """Convolution of channels-last rows, which the real library computes as a conv2d of images of one row.
+    """One-dimensional convolution of a channels-last tensor, computed, as in ttnn, by conv2d on images of one row.
 
-    Its outputs were never compared with recordings of the real library; those of conv2d, which computes them, were.
+    Its outputs were never compared with recordings of the real library; the outputs of conv2d were.
 
     Returns:
         The output [1, 1, N*OL, O]; or (output, OL), or (output, (weights, bias)), or all three.
@@ -281,7 +281,7 @@ class Conv1d(OfTensors, name="conv1d"):
     return_output_dim: bool = param("Return the length of the output, OL, as well.", default=False)
 
     def window(self) -> dict[str, Any]:
-        """Sizes of images of one row."""
+        """Sizes of the equivalent images of one row."""
         left, right = two(self.padding) if not isinstance(self.padding, int) else (self.padding, self.padding)
         return {
             "input_height": 1,
@@ -293,7 +293,7 @@ class Conv1d(OfTensors, name="conv1d"):
         }
 
     def run(self) -> Results[int]:
-        """Carries the call out."""
+        """Runs the call."""
         require_allocated(self.input_tensor, self.weight_tensor, self.bias_tensor)
         weight = of_one_row(fetched(self.weight_tensor))
         bias = None if self.bias_tensor is None else fetched(self.bias_tensor)

@@ -87,28 +87,28 @@ def conv3d(
 
     Args:
         input_tensor: [N, D, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout.
-        weight_tensor: [kernel * C, O] on the device: all taps of a block of C, then those of the next; or [O, C,
-            kernel] on the host, which `prepare_conv3d_weights` brings to ``device``.
-        device: The device; that of the tensor.
+        weight_tensor: [kernel * C, O] on the device, as `prepare_conv3d_weights` returns them; or [O, C, kernel] on
+            the host, which that function prepares.
+        device: The device of ``input_tensor``.
         bias_tensor: [1, O] on the device in TILE layout.
         config: Blocks; None for single positions, 32 channels and all cores.
         dtype: Data type of the output.
         output_channels: Channels of the output, O.
         kernel_size: Sides of the kernel.
-        stride: Distance from window to window along the three axes.
-        padding: What is added at both ends of the three axes.
-        dilation: Distance from tap to tap.
+        stride: Stride along the three axes.
+        padding: Positions added at both ends of the three axes.
+        dilation: Distance between taps of the kernel along the three axes.
         padding_mode: "zeros" or "replicate".
-        groups: Groups of channels, which zeros of the weights connect.
+        groups: Groups of channels; prepared weights have zeros between groups.
         memory_config: Memory of the output; None for DRAM.
         compute_kernel_config: None for HiFi2 and a 16-bit Dst.
-        halo_buffer: Positions above, below, left and right of the volumes in place of zeros, one in each row, in
-            ROW_MAJOR layout; planned, but without numbers.
-        logical_h_mask: Rows of the volumes that count, 0 for all; planned, but without numbers.
-        logical_w_mask: Columns that count, in the same way.
-        pad_offset_tensor: First row and column of the volumes, of uint32, which masks count from.
-        output_pad_h: Rows around the result on both sides that are not written; planned, but without numbers.
-        output_pad_w: Columns, in the same way.
+        halo_buffer: Positions above, below, left and right of the volumes that replace zero padding, one per row, in
+            ROW_MAJOR layout; values are not simulated.
+        logical_h_mask: Number of valid rows of the volumes, 0 for all; values are not simulated.
+        logical_w_mask: Number of valid columns of the volumes, 0 for all; values are not simulated.
+        pad_offset_tensor: First row and first column of the volumes, uint32: the origin of the masks.
+        output_pad_h: Rows above and below the result that are not written; values are not simulated.
+        output_pad_w: Columns left and right of the result that are not written; values are not simulated.
         weight_lo_tensor: Not simulated.
 
     Returns:
@@ -170,21 +170,22 @@ def prepare_conv3d_weights(
     alignment: int = 32,
     device: Device | None = None,
 ) -> Tensor:
-    """The weights of a convolution of volumes in the order of `conv3d`; input channels are padded with zeros.
+    """The weights of a convolution of volumes, in the order that `conv3d` reads; input channels are padded with zeros.
 
     Args:
         weight_tensor: [O, C / groups, kernel], five axes, on the device, or on the host with ``device``.
-        groups: Groups of channels, which zeros connect to the others.
-        C_in_block: Channels of a block, as in the config of the convolution; 0 for the fewest whose patches fill tiles.
+        groups: Groups of channels; weights between different groups become zeros.
+        C_in_block: Channels of a block, as in `Conv3dConfig`; 0 for the smallest block whose patches are whole tiles.
         alignment: The channels are padded to a multiple of this.
-        device: Where weights on the host go.
+        device: The device that weights on the host are copied to.
 
     Returns:
-        [kernel * C, O] on the device, in the layout of the weights; `conv3d` wants tiles.
+        [kernel * C, O] on the device, in the layout of the weights: all taps of a block of channels, then those of the
+        next block. `conv3d` requires TILE layout.
 
     Raises:
-        DeviceError: Blocks do not divide the channels, or the weights have not five axes.
-        ArgumentError: Weights on the host without a device, on which the real library crashes.
+        DeviceError: Blocks do not divide the channels, or the weights do not have five axes.
+        ArgumentError: The weights are on the host and ``device`` is missing, where the real library crashes.
 
     Examples:
         >>> weights = ttnn.from_numpy(np.ones((32, 3, 1, 3, 3)), ttnn.bfloat16)
@@ -225,7 +226,7 @@ def prepare_conv3d_weights(
 
 
 def _with_zeros_between(weights: Tensor, groups: int) -> Tensor:
-    """Weights on the host, whose zeros connect the channels of a group to the outputs of the others."""
+    """Weights on the host, with zeros between the input channels of a group and the outputs of other groups."""
     values = weights.to_numpy()
     outputs, channels, *kernel = values.shape
     result = np.zeros((outputs, groups * channels, *kernel), values.dtype)
@@ -237,7 +238,7 @@ def _with_zeros_between(weights: Tensor, groups: int) -> Tensor:
 
 
 def _in_order(weights: Tensor, device: Device | None, groups: int, block: int, config: Conv3dConfig | None) -> Tensor:
-    """Weights as the program reads them: those of five axes are prepared, and rows become tiles."""
+    """Weights as the program reads them: weights of five axes are prepared, and ROW_MAJOR weights are tilized."""
     rank = len(weights.shape)
     if rank == 5:
         if weights.device() is not None:
@@ -254,7 +255,7 @@ def _in_order(weights: Tensor, device: Device | None, groups: int, block: int, c
 
 
 def _device_of(tensors: dict[str, Tensor]) -> Device:
-    """The device of all tensors; raises DeviceError for one on the host or deallocated."""
+    """The device of all tensors; raises DeviceError if a tensor is on the host or was deallocated."""
     for name, tensor in tensors.items():
         require_allocated(tensor, first_line=f"{name.capitalize()} tensor is not allocated")
         if tensor.device() is None:

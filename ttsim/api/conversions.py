@@ -228,7 +228,7 @@ def to_torch(
         A torch tensor of the tensor's shape.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
         DeviceError: The tensor was deallocated, or a side to drop is not 1.
         ImportError: torch is not installed.
 
@@ -294,7 +294,7 @@ def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None =
         The tensor on the host; ``tensor`` itself if it is there already.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
         DeviceError: The tensor was deallocated, or its device computes no values.
 
     Examples:
@@ -456,7 +456,7 @@ def to_memory_config(
         The moved tensor, or ``output_tensor``; ``tensor`` itself if nothing changes.
 
     Raises:
-        ArgumentError: The real library would misplace parts of rows, and the device is strict.
+        ArgumentError: The device is strict, and the real library would misplace parts of rows.
         DeviceError: The tensor is on the host or was deallocated, or its shards do not hold it.
 
     Examples:
@@ -490,7 +490,7 @@ def deallocate(tensor: Tensor, force: bool = True) -> None:
         force: False keeps a buffer that other tensors share.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
 
     Examples:
         >>> tensor = ttnn.ones((32, 32), device=device)
@@ -519,7 +519,7 @@ def is_tensor_storage_on_device(tensor: Tensor) -> bool:
         True for a tensor on a device, False for one on the host.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
 
     Examples:
         >>> ttnn.is_tensor_storage_on_device(ttnn.ones((32, 32)))
@@ -539,7 +539,7 @@ def get_memory_config(tensor: Tensor) -> MemoryConfig | None:
         The memory config; None for a tensor on the host.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
 
     Examples:
         >>> ttnn.get_memory_config(ttnn.ones((32, 32), device=device)).buffer_type
@@ -557,9 +557,9 @@ def dump_tensor(file_name: str | Path, tensor: Tensor) -> None:
         tensor: A tensor on the host or the device.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor.
+        ArgumentTypeError: ``tensor`` is not a tensor.
         DeviceError: The tensor was deallocated, or its device computes no values.
-        TypeError: ``file_name`` is no path.
+        TypeError: ``file_name`` is not a path.
         OSError: The file cannot be written.
 
     Examples:
@@ -586,9 +586,9 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
         The tensor.
 
     Raises:
-        ArgumentTypeError: ``device`` is no device.
+        ArgumentTypeError: ``device`` is not a device.
         ArgumentError: The file is damaged, or not one of `dump_tensor`; files of the real library have another format.
-        TypeError: ``file_name`` is no path.
+        TypeError: ``file_name`` is not a path.
         OSError: The file cannot be read.
 
     Examples:

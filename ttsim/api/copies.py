@@ -39,7 +39,7 @@ def clone(
         The copy.
 
     Raises:
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
         DeviceError: The tensor is on the host, or the copy would have other shards.
 
     Examples:
@@ -64,7 +64,7 @@ def copy(input_a: Tensor, input_b: Tensor) -> Tensor:
         ``input_b``.
 
     Raises:
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
         DeviceError: Shape or layout differ, or a tensor is on the host.
 
     Examples:
@@ -116,7 +116,7 @@ def assign(*arguments: Any, **named: Any) -> Tensor:
 
     Raises:
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
         DeviceError: A tensor is on the host, or shapes or layouts differ.
         OutOfMemoryError: There is no room for the copy.
 
@@ -154,7 +154,7 @@ def typecast(
         The copy.
 
     Raises:
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
 
     Examples:
         >>> tensor = ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device)

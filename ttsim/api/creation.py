@@ -407,7 +407,7 @@ def is_sharded(tensor: Tensor) -> bool:
         True for pages that are distributed shard by shard, False for interleaved tensors and tensors on the host.
 
     Raises:
-        ArgumentTypeError: The argument is no tensor.
+        ArgumentTypeError: The argument is not a tensor.
 
     Examples:
         >>> ttnn.is_sharded(ttnn.zeros((32, 32), device=device))
@@ -448,7 +448,7 @@ def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
         True if the padded shape differs from the shape.
 
     Raises:
-        ArgumentTypeError: ``tensor`` is no tensor, or ``dim`` no integer.
+        ArgumentTypeError: ``tensor`` is not a tensor, or ``dim`` is not an integer.
         ArgumentIndexError: There is no axis ``dim``.
 
     Examples:
@@ -477,7 +477,7 @@ def tile_size(dtype: DataType) -> int:
         The size in bytes, for block floats with their exponents.
 
     Raises:
-        ArgumentTypeError: The argument is no data type.
+        ArgumentTypeError: The argument is not a data type.
 
     Examples:
         >>> ttnn.tile_size(ttnn.bfloat16), ttnn.tile_size(ttnn.bfloat8_b)
@@ -497,7 +497,7 @@ def element_size(dtype: DataType) -> int:
         The size in bytes.
 
     Raises:
-        ArgumentTypeError: The argument is no data type.
+        ArgumentTypeError: The argument is not a data type.
         ArgumentError: The type is a block float, whose elements share exponents.
 
     Examples:
@@ -525,7 +525,7 @@ def get_conv_output_dim(input: int, window: int, stride: int = 1, pad: int = 0, 
         The number of outputs, rounded down.
 
     Raises:
-        ArgumentTypeError: An argument is no non-negative integer.
+        ArgumentTypeError: An argument is not a non-negative integer.
 
     Examples:
         >>> ttnn.get_conv_output_dim(32, 3, stride=2, pad=1)

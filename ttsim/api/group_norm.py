@@ -181,7 +181,7 @@ def create_group_norm_input_mask(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
+        ArgumentError: The call uses a feature that is not simulated.
         DeviceError: Cores do not share the groups evenly.
 
     Examples:
@@ -220,7 +220,7 @@ def create_group_norm_input_negative_mask(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
+        ArgumentError: The call uses a feature that is not simulated.
         DeviceError: Cores do not share the groups evenly.
 
     Examples:
@@ -245,7 +245,7 @@ def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_c
         A torch tensor [1, 1, tiles of all cores, 32].
 
     Raises:
-        ArgumentTypeError: ``input_tensor`` is no torch tensor.
+        ArgumentTypeError: ``input_tensor`` is not a torch tensor.
         ArgumentError: Cores do not share the channels.
 
     Examples:
@@ -421,7 +421,7 @@ def dram_group_norm_params_from_torch(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for, or neither device nor cores are given.
+        ArgumentError: The call uses a feature that is not simulated, or neither device nor cores are given.
         DeviceError: No number of cores shares the channels.
 
     Examples:

@@ -124,7 +124,7 @@ def split_query_key_value_and_split_heads(
             BLOCK shards the queries, the key and the value of each group of heads.
         kv_input_tensor: Keys and values, where ``input_tensor`` has the queries alone.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values; None for as many.
+        num_kv_heads: Heads of keys and of values; None for ``num_heads``.
         transpose_key: Keys are [batch, heads, head size, rows].
         memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards.
         use_falcon7b_backend: The program of Falcon 7B, which has 71 heads of queries and one of keys and values, all
@@ -315,7 +315,7 @@ def nlp_create_qkv_heads(
         input: [batch, 1, rows, columns] in TILE layout, interleaved: all queries, then all keys, then all values.
         input_kv: Keys and values, where ``input`` has the queries alone.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values; None for as many, 0 for queries alone.
+        num_kv_heads: Heads of keys and of values; None for ``num_heads``, 0 for queries alone.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         kv_tied: Keys are the values: the tensor has their columns once, and no other number of heads may fill them.
         memory_config: Memory of the results, interleaved, or shards of a head each for a projection in shards, of
@@ -361,7 +361,7 @@ def create_qkv_heads(
         input: [batch, 1, rows, columns] in TILE layout, a batch for each row of cores: for each group of heads the
             queries, the key and the value.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values, that is groups; None for as many.
+        num_kv_heads: Heads of keys and of values, that is groups; None for ``num_heads``.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         memory_config: HEIGHT shards, whose cores and sizes follow from the tensor.
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
@@ -408,7 +408,7 @@ def create_qkv_heads_from_separate_tensors(
         input: [batch, 1, rows, columns] of queries in TILE layout, an image on each row of cores.
         input_kv: [batch, 1, other rows, columns], on the same cores: a key and a value of each head in turn.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values; None for as many.
+        num_kv_heads: Heads of keys and of values; None for ``num_heads``.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         memory_config: HEIGHT shards, whose cores and sizes follow from ``input``.
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.

@@ -35,7 +35,7 @@ def nlp_create_qkv_heads_decode(
         input_tensor: [1, 1, users, columns] of up to 32 users, bfloat16 or float32 in TILE layout, interleaved or in
             WIDTH shards: all queries, then all keys, then all values.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values; None for as many.
+        num_kv_heads: Heads of keys and of values; None for ``num_heads``.
         output_tensors: Accepted as in ttnn, where it changes nothing.
         overlap_qk_coregrid: False puts keys on other cores than queries and values, if the tensor is in shards.
         batch_offset: The first user, a tensor of one integer; for shards, together with ``slice_size``.

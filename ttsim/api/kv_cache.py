@@ -16,7 +16,7 @@ def fill_cache(cache_tensor: Tensor, input_tensor: Tensor, batch_idx: int, *, up
 
     Args:
         cache_tensor: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
-        input_tensor: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is written, too.
+        input_tensor: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is also written.
         batch_idx: Which user.
         update_idx: The first row that is written, a multiple of 32.
 
@@ -38,7 +38,7 @@ def fill_cache_for_user_(cache: Tensor, input: Tensor, batch_index: int, *, upda
 
     Args:
         cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
-        input: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is written, too.
+        input: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is also written.
         batch_index: Which user.
         update_idx: The first row that is written, a multiple of 32.
 

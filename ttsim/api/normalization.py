@@ -92,9 +92,9 @@ class Norm(Call):
             return run(plan, tensors, device)["output"]
 
     def _of_a_number(self) -> Tensor:
-        """A tensor without axes, whose square is its mean, over the root: by element-wise functions, as in ttnn.
+        """RMS norm of a tensor of rank 0 by element-wise functions, as in ttnn: the mean square is the square.
 
-        Which functions they are follows from the programs that ttnn 0.81.1 plans and from the numbers.
+        The functions were inferred from the programs that ttnn 0.81.1 plans and from its values.
         """
         place = self.memory_config or self.input_tensor.memory_config()
         square_ = square(self.input_tensor, memory_config=place)
@@ -115,12 +115,12 @@ def default_compute_config(*, wide: bool) -> WormholeComputeKernelConfig:
 
 
 def l1_bytes_of(device: Device) -> int:
-    """Bytes of a core that tensors and circular buffers may take."""
+    """Bytes of a core's L1 for tensors and circular buffers."""
     return device.spec.l1.usable_bytes - device.machine.l1_small_bytes
 
 
 def room_below(device: Device, result: TensorSpec | None) -> int:
-    """Bytes of a core below its lowest L1 buffer once the result lies there."""
+    """Free bytes of a core below its lowest L1 buffer after the result is allocated."""
     machine, allocator = device.machine, device.machine.allocator
     if result is not None and current().dispatch and result.memory_config.buffer_type is BufferType.L1:
         allocator = allocator.copy()
@@ -131,7 +131,7 @@ def room_below(device: Device, result: TensorSpec | None) -> int:
 
 
 def device_of(tensors: Mapping[str, Tensor]) -> Device:
-    """The device of all tensors; raises DeviceError for one on the host or deallocated."""
+    """The device of all tensors; raises DeviceError if a tensor is on the host or was deallocated."""
     for tensor in tensors.values():
         require_allocated(tensor, first_line="Tensor is not allocated")
         if tensor.device() is None:
@@ -142,7 +142,7 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
 
 
 class LayerNorm(Norm, name="layer_norm"):
-    """Every row less its mean, over its standard deviation, times a weight, plus a bias.
+    """Layer normalization of rows: ``(x - mean) / sqrt(variance + epsilon) * weight + bias``.
 
     Its outputs were never compared with recordings of the real library.
 
@@ -166,7 +166,7 @@ class LayerNorm(Norm, name="layer_norm"):
 
 
 class RmsNorm(Norm, name="rms_norm"):
-    """Every row over the root of the mean of its squares, times a weight, plus a bias.
+    """RMS normalization of rows: ``x / sqrt(mean(x * x) + epsilon) * weight + bias``.
 
     Its outputs were never compared with recordings of the real library.
 
@@ -189,15 +189,15 @@ def create_layer_norm_reciprocals(device: Device, core_range_set: CoreRangeSet, 
 
     Args:
         device: The device.
-        core_range_set: Cores, each of which holds the whole table.
-        width: Reciprocals of a core: the tensor's columns, or those of its shards.
+        core_range_set: The cores; each core holds the whole table.
+        width: Number of reciprocals: the columns of the tensor, or of its shards.
 
     Returns:
         A float32 tensor [cores, width] of 1 / 1, 1 / 2, ..., HEIGHT_SHARDED in L1, in ROW_MAJOR layout.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: A core is not on the device, or there is no reciprocal.
+        DeviceError: A core is not on the device, or ``width`` is 0.
         OutOfMemoryError: The table does not fit into the free part of L1.
 
     Examples:

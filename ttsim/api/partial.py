@@ -45,7 +45,7 @@ def interleaved_to_sharded_partial(
         The slice in L1, of shape [1, 1, rows, columns]; padding counts as rows and columns.
 
     Raises:
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
         NotSimulatedError: The slice is no whole tiles, or the tensor has not four axes.
 
     Examples:
@@ -89,7 +89,7 @@ def sharded_to_interleaved_partial(
         ``cache_tensor``.
 
     Raises:
-        ArgumentError: The real library would copy bits of another data type, and the device is strict.
+        ArgumentError: The device is strict, and the real library would copy bits without a conversion.
         NotSimulatedError: The slice has another size than ``input_tensor``.
 
     Examples:

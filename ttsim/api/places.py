@@ -167,7 +167,7 @@ def sort(
 
     Returns:
         The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16. Of an axis that is not the
-        last, both lie in the memory of a sharded tensor, whatever ``memory_config`` says.
+        last, both lie in the memory of a sharded tensor; ``memory_config`` then has no effect.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[3.0, 1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)

@@ -75,8 +75,8 @@ def concat(
         A tensor whose side ``dim`` is the sum of the sides of all tensors.
 
     Raises:
-        ArgumentTypeError: ``tensors`` is no sequence of tensors, or another argument is of the wrong type.
-        ArgumentError: What is not simulated is asked for.
+        ArgumentTypeError: ``tensors`` is not a sequence of tensors, or another argument is of the wrong type.
+        ArgumentError: The call uses a feature that is not simulated.
         DeviceError: The shapes or layouts of the tensors differ, or a tensor is on the host.
 
     Examples:
@@ -120,7 +120,7 @@ def permute(
         A tensor whose side i is side ``dims[i]`` of ``input_tensor``.
 
     Raises:
-        ArgumentError: The real library would return wrong numbers, and the device is strict.
+        ArgumentError: The device is strict, and the real library would return wrong values.
 
     Examples:
         >>> tensor = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -151,7 +151,7 @@ def transpose(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The real library would return wrong numbers, and the device is strict.
+        ArgumentError: The device is strict, and the real library would return wrong values.
         DeviceError: There is no such axis, or the tensor is on the host.
 
     Examples:
@@ -440,7 +440,7 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
         A tensor in DRAM, interleaved, whose side ``dim`` is the number of tensors.
 
     Raises:
-        ArgumentTypeError: ``input_tensors`` is no sequence of tensors.
+        ArgumentTypeError: ``input_tensors`` is not a sequence of tensors.
         DeviceError: There is no tensor or no such axis, the shapes or layouts differ, or a tensor is on the host.
 
     Examples:
@@ -472,7 +472,7 @@ def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
         A tensor of rank 4.
 
     Raises:
-        ArgumentTypeError: The argument is no tensor.
+        ArgumentTypeError: The argument is not a tensor.
         ArgumentError: The rank is above 4.
 
     Examples:

@@ -77,11 +77,11 @@ def interleaved_to_sharded(*arguments: Any, **named: Any) -> Tensor:
 
     Args:
         input_tensor: An interleaved tensor on the device.
-        sharded_memory_config: Shards of the result; or ``grid`` and the three arguments after it.
-        grid: Cores: a CoreRangeSet, or columns and rows at (0, 0), of which the shards take the first.
+        sharded_memory_config: Memory of the result, with shards; or give ``grid`` and the three arguments after it.
+        grid: A CoreRangeSet, or (columns, rows) of a grid at (0, 0), whose first cores hold the shards.
         shard_shape: Rows and columns of a shard, in elements.
         shard_scheme: HEIGHT_, WIDTH_ or BLOCK_SHARDED.
-        shard_orientation: Whether shards are dealt along rows or columns of cores.
+        shard_orientation: Whether shards are assigned along rows or columns of cores.
         output_dtype: Data type of the result; None for that of the tensor.
         keep_l1_aligned: Accepted as in ttnn; it changes nothing here.
 
@@ -150,14 +150,14 @@ def reshard(input_tensor: Tensor, output_memory_config: MemoryConfig, output_ten
 
     Args:
         input_tensor: A sharded tensor on the device.
-        output_memory_config: Shards of the result; without effect beside an ``output_tensor``.
+        output_memory_config: Shards of the result; ignored if ``output_tensor`` is given.
         output_tensor: A sharded tensor of the same shape that receives the result; None creates a new tensor.
 
     Returns:
         The tensor in its new shards, or ``output_tensor``.
 
     Raises:
-        ArgumentError: The real library would misplace parts of rows, and the device is strict.
+        ArgumentError: The device is strict, and the real library would misplace parts of rows.
         DeviceError: The tensor is not sharded, or the library has no program for these shards.
 
     Examples:
@@ -246,7 +246,7 @@ def tilize(
 
     Args:
         use_multicore: False tilizes on one core, between interleaved buffers.
-        use_low_perf: True tilizes tile by tile on one core, which takes the least L1.
+        use_low_perf: True tilizes tile by tile on one core, which needs the least L1.
         sub_core_grids: Cores that may be used; None for all.
         tile: `ttnn.Tile` of the only simulated size, 32 x 32; None for the same.
 
@@ -304,7 +304,7 @@ def tilize_with_val_padding(
 
 
 def in_tiles(tensor: Tensor) -> Tensor:
-    """A tensor in TILE layout, padded with zeros if it was not."""
+    """A tensor in TILE layout; a tensor in ROW_MAJOR layout is padded with zeros and tilized."""
     if tensor.spec.layout is Layout.TILE:
         return tensor
     sides = tensor.spec.padded_shape
@@ -363,14 +363,14 @@ def untilize(
     """A tensor in TILE layout brought into ROW_MAJOR layout; block floats become bfloat16.
 
     Args:
-        sub_core_grids: Cores of the device that may cut the padding off between interleaved places; None for all.
+        sub_core_grids: Cores that may remove the padding, of interleaved tensors; None for all.
 
     Returns:
         The tensor in ROW_MAJOR layout.
 
     Raises:
-        ArgumentError: What is not simulated is asked for; or (on a strict device) the library would take padding
-            between the images of shards for rows of the tensor.
+        ArgumentError: The call uses a feature that is not simulated; or the device is strict, and the real library
+            would return padding between images in shards as rows of the tensor.
 
     Examples:
         >>> tiles = ttnn.zeros((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -408,8 +408,7 @@ def untilize_with_unpadding(
     """The first rows and columns of a tensor in TILE layout, in ROW_MAJOR layout; block floats become bfloat16.
 
     Args:
-        output_tensor_end: The last index that is kept, on each axis. Numbers behind the last of the tensor are not
-            simulated.
+        output_tensor_end: The last index to keep along each axis. Indices beyond the tensor are not simulated.
         use_multicore: False computes the result on one core, between interleaved buffers.
         sub_core_grids: Cores that may be used, of interleaved tiles; None for all.
 

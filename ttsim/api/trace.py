@@ -41,7 +41,7 @@ def command_queue(cq_id: int) -> Iterator[None]:
         A context manager.
 
     Raises:
-        ArgumentTypeError: ``cq_id`` is no integer.
+        ArgumentTypeError: ``cq_id`` is not an integer.
         ArgumentError: ``cq_id`` is None, or below 0.
 
     Examples:
@@ -78,7 +78,7 @@ def is_trace_capture_active(device: Device) -> bool:
         True between `begin_trace_capture` and `end_trace_capture`.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.is_trace_capture_active(device)
@@ -99,7 +99,7 @@ def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> Mes
         The number of the trace on this device.
 
     Raises:
-        ArgumentTypeError: ``mesh_device`` is no device.
+        ArgumentTypeError: ``mesh_device`` is not a device.
         ArgumentError: Another trace is being captured on the device.
 
     Examples:
@@ -231,7 +231,7 @@ def record_event(
         The event.
 
     Raises:
-        ArgumentTypeError: ``mesh_device`` is no device.
+        ArgumentTypeError: ``mesh_device`` is not a device.
 
     Examples:
         >>> event = ttnn.record_event(device, cq_id=0)
@@ -251,7 +251,7 @@ def wait_for_event(cq_id: int | None = None, mesh_event: MeshEvent | None = None
         mesh_event: The event.
 
     Raises:
-        ArgumentTypeError: ``mesh_event`` is no event.
+        ArgumentTypeError: ``mesh_event`` is not an event.
 
     Examples:
         >>> ttnn.wait_for_event(0, ttnn.record_event(device))
@@ -266,7 +266,7 @@ def event_synchronize(mesh_event: MeshEvent) -> None:
         mesh_event: The event.
 
     Raises:
-        ArgumentTypeError: The argument is no event.
+        ArgumentTypeError: The argument is not an event.
 
     Examples:
         >>> ttnn.event_synchronize(ttnn.record_event(device))

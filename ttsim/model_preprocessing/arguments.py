@@ -41,7 +41,7 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
         ``run_model`` calls no model but one of its layers, the arguments of that layer. None without ``run_model``.
 
     Raises:
-        AttributeError: ``model`` is no torch module.
+        AttributeError: ``model`` is not a torch module.
         TypeError: ``run_model`` cannot be called.
         ImportError: torch is not installed.
 

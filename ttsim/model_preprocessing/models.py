@@ -47,7 +47,7 @@ def convert_torch_model_to_ttnn_model(
         Nested ParameterDicts and ParameterLists.
 
     Raises:
-        AttributeError: ``model`` is no torch module.
+        AttributeError: ``model`` is not a torch module.
         TypeError: A function cannot be called.
         ArgumentError: ``custom_preprocessor`` has other parameters.
         ImportError: torch is not installed.
@@ -120,7 +120,7 @@ def move_to_device(parameters: T, device: Device) -> T:
         The same dict or list, or the tensor on the device.
 
     Raises:
-        ArgumentTypeError: ``device`` is no device.
+        ArgumentTypeError: ``device`` is not a device.
         OutOfMemoryError: A tensor does not fit into the free DRAM.
 
     Examples:

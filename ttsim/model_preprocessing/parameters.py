@@ -118,7 +118,7 @@ def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
         The nested ParameterDict.
 
     Raises:
-        AttributeError: The argument is no mapping.
+        AttributeError: The argument is not a mapping.
 
     Examples:
         >>> ttnn.model_preprocessing.make_parameter_dict({"conv": {"weight": 1}}).conv.weight

@@ -28,7 +28,7 @@ def preprocess_linear_weight(
         [in, out], on the host.
 
     Raises:
-        AttributeError: ``weight`` is no torch tensor.
+        AttributeError: ``weight`` is not a torch tensor.
         ArgumentTypeError: Another argument is of the wrong type.
 
     Examples:
@@ -54,7 +54,7 @@ def preprocess_linear_bias(
         [1, out], on the host.
 
     Raises:
-        AttributeError: ``bias`` is no tensor.
+        AttributeError: ``bias`` is not a tensor.
         ArgumentTypeError: Another argument is of the wrong type.
 
     Examples:
@@ -77,7 +77,7 @@ def preprocess_layernorm_parameter(parameter: Any, *, dtype: DataType, layout: L
         [1, sides], on the host.
 
     Raises:
-        AttributeError: ``parameter`` is no tensor.
+        AttributeError: ``parameter`` is not a tensor.
         ArgumentTypeError: Another argument is of the wrong type.
 
     Examples:

@@ -82,7 +82,7 @@ def conv_transpose(
         The destination, in ``data_format`` and of the type of src.
 
     Raises:
-        ArgumentTypeError: ``device`` is no device.
+        ArgumentTypeError: ``device`` is not a device.
         ArgumentError: An argument breaks a rule of oneDNN's text.
         DeviceError: The call does not fit the device.
 

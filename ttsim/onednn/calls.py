@@ -134,7 +134,7 @@ def run(call: Call, device: Device | None = None) -> Array:
         The array; on a device with ``values="off"`` and in a capture without dispatch, NaN everywhere, without memory.
 
     Raises:
-        ArgumentTypeError: ``call`` is no Call, or ``device`` is no device.
+        ArgumentTypeError: ``call`` is no Call, or ``device`` is not a device.
         DeviceError: The call does not fit the device.
 
     Examples:

@@ -307,7 +307,7 @@ def profile(device: Device) -> AbstractContextManager[Profile]:
         A context manager, which gives the Profile.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> tensor = ttnn.zeros((1, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -347,7 +347,7 @@ def estimate_cycles(
         The report of the call.
 
     Raises:
-        ArgumentTypeError: ``function`` cannot be called, or ``device`` is no device.
+        ArgumentTypeError: ``function`` cannot be called, or ``device`` is not a device.
         TTSimError: Whatever the call itself raises.
 
     Examples:

@@ -59,7 +59,7 @@ def query_op_constraints(
         The response; a refused call has the status Error and the text of its error.
 
     Raises:
-        ArgumentTypeError: ``op`` cannot be called, or ``device`` is no device.
+        ArgumentTypeError: ``op`` cannot be called, or ``device`` is not a device.
 
     Examples:
         >>> spec = ttnn.TensorSpec((1, 1, 64, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
@@ -118,7 +118,7 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
         Nanoseconds of the kernels and of a trace replay, with the expected error; a refused call has the status Error.
 
     Raises:
-        ArgumentTypeError: ``op`` cannot be called, or ``device`` is no device.
+        ArgumentTypeError: ``op`` cannot be called, or ``device`` is not a device.
 
     Examples:
         >>> spec = ttnn.TensorSpec((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT)
@@ -247,7 +247,7 @@ def extract_mock_allocator_state(device: Device) -> MockAllocatorState:
         The state, which stays as it is when the device changes.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.graph.extract_mock_allocator_state(device).is_empty(ttnn.BufferType.L1)

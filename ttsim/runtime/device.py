@@ -496,7 +496,7 @@ def close_device(device: Device) -> None:
         device: The device; closing it twice is harmless.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> opened = ttnn.open_device()

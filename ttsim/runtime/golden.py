@@ -86,7 +86,7 @@ def pearson_correlation_coefficient(expected: TorchTensor, actual: Any) -> float
         The correlation, from -1.0 to 1.0.
 
     Raises:
-        ArgumentTypeError: ``expected`` is no tensor of torch, or ``actual`` has no numbers.
+        ArgumentTypeError: ``expected`` is not a tensor of torch, or ``actual`` has no numbers.
         ArgumentError: They have different numbers of elements.
 
     Examples:

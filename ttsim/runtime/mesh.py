@@ -286,7 +286,7 @@ def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> TensorToMesh:
         The mapper.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> mapper = ttnn.replicate_tensor_to_mesh_mapper(device)

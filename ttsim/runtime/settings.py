@@ -83,7 +83,7 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
         from_file: Skip unknown names, which another version may have written.
 
     Raises:
-        ArgumentTypeError: ``config`` is no mapping.
+        ArgumentTypeError: ``config`` is not a mapping.
         ArgumentError: A name is unknown.
 
     Examples:
@@ -108,7 +108,7 @@ def load_config_from_json_file(json_path: str | Path) -> None:
 
     Raises:
         ArgumentError: The file does not hold a JSON object.
-        TypeError: ``json_path`` is no path.
+        TypeError: ``json_path`` is not a path.
         OSError: The file cannot be read.
 
     Examples:
@@ -127,7 +127,7 @@ def save_config_to_json_file(json_path: str | Path) -> None:
         json_path: Path of the file.
 
     Raises:
-        TypeError: ``json_path`` is no path.
+        TypeError: ``json_path`` is not a path.
         OSError: The file cannot be written.
 
     Examples:

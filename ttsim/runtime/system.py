@@ -41,7 +41,7 @@ def SetDefaultDevice(device: Device | None) -> None:  # noqa: N802 - ttnn's name
         device: The device; None for no default device.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.SetDefaultDevice(device)
@@ -189,7 +189,7 @@ def synchronize_device(device: Device, cq_id: int | None = None, sub_device_ids:
         sub_device_ids: Accepted as in ttnn; there are no sub-devices.
 
     Raises:
-        ArgumentTypeError: ``device`` is no device.
+        ArgumentTypeError: ``device`` is not a device.
 
     Examples:
         >>> ttnn.synchronize_device(device)
@@ -204,7 +204,7 @@ def ReadDeviceProfiler(device: Device) -> None:  # noqa: N802 - ttnn's name
         device: The device.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.ReadDeviceProfiler(device)
@@ -222,7 +222,7 @@ def is_wormhole_b0(device: Device | None = None) -> bool:
         True for the family wormhole_b0.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.device.is_wormhole_b0(device)
@@ -241,7 +241,7 @@ def is_blackhole(device: Device | None = None) -> bool:
         True for the family blackhole.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.device.is_blackhole(device)
@@ -378,7 +378,7 @@ def visualize_mesh_device(mesh_device: Device) -> None:
         mesh_device: The mesh.
 
     Raises:
-        ArgumentTypeError: The argument is no device.
+        ArgumentTypeError: The argument is not a device.
 
     Examples:
         >>> ttnn.visualize_mesh_device(device)

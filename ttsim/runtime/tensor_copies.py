@@ -53,7 +53,7 @@ def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id
         cq_id: Accepted as in ttnn; there is one queue.
 
     Raises:
-        ArgumentTypeError: An argument is no tensor.
+        ArgumentTypeError: An argument is not a tensor.
         DeviceError: ``host_tensor`` is on a device, or shape, data type or layout differ.
 
     Examples:
@@ -80,7 +80,7 @@ def copy_device_to_host_tensor(
         cq_id: Accepted as in ttnn; there is one queue.
 
     Raises:
-        ArgumentTypeError: An argument is no tensor.
+        ArgumentTypeError: An argument is not a tensor.
         DeviceError: A tensor is on the wrong side, or shape, data type or layout differ.
 
     Examples:
@@ -218,7 +218,7 @@ def get_device_tensors(tensor: Tensor) -> list[Tensor]:
         The part of each device, which shares the tensor's memory; the tensor itself in a list if it has one part.
 
     Raises:
-        ArgumentTypeError: The argument is no tensor.
+        ArgumentTypeError: The argument is not a tensor.
 
     Examples:
         >>> tensor = ttnn.ones((1, 2), device=device)

@@ -114,7 +114,7 @@ def tune(
         The configurations that run, fastest first, and the default one for comparison.
 
     Raises:
-        ArgumentTypeError: ``function`` cannot be called, or ``device`` is no device.
+        ArgumentTypeError: ``function`` cannot be called, or ``device`` is not a device.
         ArgumentError: A name is unknown, or the call is refused whatever its memory.
 
     Examples:
