@@ -1,4 +1,4 @@
-"""ttnn's element-wise functions that choose among device operations, or make several calls."""
+"""ttnn's element-wise functions that select one of several device operations, or make several calls."""
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
@@ -58,7 +58,7 @@ MATRIX_RANK: Final = 2
 def public(
     text: str, example: str, result: str, others: Mapping[str, Sequence[str]] | None = None
 ) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
-    """A decorator that makes ttnn's function: arguments checked, with a docstring.
+    """A decorator that makes a public function of ttnn, with checked arguments and a docstring.
 
     The example is a call with `x`, a tensor of 1 and 2, and `y`, one of 2 and 2; `others` are those of `Signature`.
     """
@@ -96,7 +96,7 @@ def _three(
     output_tensor: Tensor | None = None,
     cores: object = None,
 ) -> Tensor:
-    """The device operation of three operands, of which one may be a number, on some cores or all."""
+    """Runs the device operation of three operands; one operand may be a number."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     scalar = next((float(operand) for operand in operands if not isinstance(operand, Tensor)), None)
     roles = dict(zip(("input", "input_b", "input_c"), tensors, strict=False))
@@ -134,7 +134,7 @@ def where(
     output_tensor: Tensor | None = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """One operation, of one, two or three tensors; a predicate of integers is converted for floats."""
+    """One operation on one, two or three tensors; an integer predicate is converted if the values are floats."""
     _require_numbers("where", true_value=true_value, false_value=false_value)
     values = [value for value in (true_value, false_value) if isinstance(value, Tensor)]
     whole, condition = not predicate.spec.data_format.is_float, predicate
@@ -173,7 +173,7 @@ def _lacks_kernel(*tensors: Tensor) -> bool:
 
 
 def _written(result: Tensor, output_tensor: Tensor | None) -> Tensor:
-    """The result of several calls, or the caller's tensor into which the library copies that result."""
+    """The result of several calls, copied into the caller's tensor if there is one, as in ttnn."""
     return result if output_tensor is None else copy(result, output_tensor)
 
 
@@ -190,7 +190,7 @@ def addcmul(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """One operation, but of block floats that are repeated within tiles."""
+    """One operation; several for block floats that are broadcast within tiles."""
     if not isinstance(value, Real):
         raise wrong("addcmul", f"value must be a number, not {shown(value)}")
     if input_a.dtype.name not in ADDCMUL_FORMATS:
@@ -223,7 +223,7 @@ def addcdiv(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """One operation, but of block floats."""
+    """One operation; several for block floats."""
     if not isinstance(value, Real):
         raise wrong("addcdiv", f"value must be a number, not {shown(value)}")
     tensors = (input_a, input_b, input_c)
@@ -237,7 +237,7 @@ def addcdiv(
 def _addcdiv_composed(
     tensors: tuple[Tensor, Tensor, Tensor], value: float, place: MemoryConfig | None, output_tensor: Tensor | None
 ) -> Tensor:
-    """Several calls; a division by zero gives an infinity of the sign of the second tensor."""
+    """Several calls; a division by zero gives infinity with the sign of the second tensor."""
     first, second, third = tensors
     scaled = combined("multiply", "multiply", (second, value), memory_config=place)
     quotient = combined("div", "div", (scaled, third), memory_config=place)
@@ -276,7 +276,7 @@ def mac(
     output_tensor: Tensor | None = None,
     sub_core_grids: object = None,
 ) -> Tensor:
-    """One operation of floats, a product and a sum of integers; with numbers into a new tensor, on all cores."""
+    """One operation for floats, multiply and add for integers; numbers need all cores and a new tensor."""
     _require_numbers("mac", input_tensor_b=input_tensor_b, input_tensor_c=input_tensor_c)
     operands = (input_tensor_a, input_tensor_b, input_tensor_c)
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
@@ -322,7 +322,7 @@ def lerp(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """One operation, but of integers and of block floats that are repeated within tiles."""
+    """One operation; several for integers and for block floats that are broadcast within tiles."""
     _require_numbers("lerp", weight=weight)
     tensors = [input, end, *([weight] if isinstance(weight, Tensor) else [])]
     if any(tensor.spec.data_format == UINT32 for tensor in tensors):
@@ -382,7 +382,7 @@ def _clamped(
 def _clamped_by_tensors(
     tensor: Tensor, least: Tensor | None, most: Tensor | None, place: MemoryConfig, target: Tensor | None
 ) -> Tensor:
-    """Bounds of their own for all elements; of a lower bound above the upper one the upper one holds."""
+    """Clamps each element to its own bounds; if the lower bound exceeds the upper one, the upper bound wins."""
     if least is None or most is None:
         name, bound = ("ge", least) if most is None else ("le", most)
         inside = combined(name, name, (tensor, bound), memory_config=place)
@@ -457,7 +457,7 @@ def bitcast(
     output_tensor: Tensor | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """One operation; data types of as many bits have numbers."""
+    """One operation; values are simulated between data types of the same width."""
     placed = (memory_config, output_tensor, sub_core_grids)
     return applied("bitcast", (BITCAST, ()), input_tensor, *placed, seen_as=dtype.format)
 
@@ -480,7 +480,7 @@ def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | No
 
 @public("x, and weight * x for x below 0.", "prelu(ttnn.neg(x), 0.5)", "[[-0.5, -1.0]]")
 def prelu(input_tensor_a: Tensor, weight: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """One operation of a number; weights of the channels, axis 1, are multiplied where the elements are below 0."""
+    """One operation for a number; for weights per channel (axis 1), a product where the elements are negative."""
     if isinstance(weight, Sequence) and len(weight) == 1:
         weight = weight[0]
     if isinstance(weight, Tensor):
@@ -491,7 +491,7 @@ def prelu(input_tensor_a: Tensor, weight: object, *, memory_config: MemoryConfig
 
 
 def _gated(name: str, gate: Activation, tensor: Tensor, dim: object, place: object) -> Tensor:
-    """The first half of the channels times a function of the second."""
+    """The first half of the channels times a function of the second half."""
     shape = tensor.spec.padded_shape
     if not isinstance(dim, Integral):
         raise wrong(name, f"dim must be an integer, not {shown(dim)}")
@@ -524,7 +524,7 @@ def _gated(name: str, gate: Activation, tensor: Tensor, dim: object, place: obje
 
 
 def _with_padding(tensor: Tensor) -> Tensor:
-    """The tensor as one of whole tiles, whose last rows are padding, as the real library returns it."""
+    """The tensor with its last rows padded to whole tiles, as the real library returns it."""
     whole = tensor.spec.changed(shape=tensor.spec.padded_shape)
     if whole == tensor.spec:
         return tensor

@@ -121,7 +121,7 @@ class OfTensors(
         "copied to the host first); or prepared weights on the device."
     )
     dtype: DataType | None = param("Data type of the output; None for that of the input.", default=None)
-    bias_tensor: Tensor | None = param("[1, 1, 1, O], on the host or the device as ``weight_tensor``.", default=None)
+    bias_tensor: Tensor | None = param("[1, 1, 1, O], on the host or the device like ``weight_tensor``.", default=None)
     memory_config: MemoryConfig | None = param(
         "Memory of the output, for inputs in L1; None lets the call choose.", default=None
     )
@@ -181,7 +181,7 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     )
     bias_tensor: Tensor | None = param("[1, 1, 1, O] on the host, or a prepared bias on the device.", default=None)
     padding: Padding = param(
-        "What is cut off the full output: (height, width), or (top, bottom, left, right).", default=(0, 0)
+        "Rows and columns cut off the full output: (height, width), or (top, bottom, left, right).", default=(0, 0)
     )
     output_padding: Pair = param("Rows and columns added at the bottom and on the right.", default=(0, 0))
     dram_slice_config: Conv2dSliceConfig | None = param(
@@ -189,10 +189,10 @@ class ConvTranspose2d(OfTensors, Windows2d, name="conv_transpose2d"):
     )
     mirror_kernel: bool = param("False if the kernel is flipped already.", default=True)
     lowering: str = param(
-        'An extension that ttnn does not have. "zero_insertion" convolves the input with zeros inserted, as ttnn does; '
-        '"phase" computes every output phase by a dense convolution of its own, without these zeros, on the same '
-        "cores, shards and slices; prepared weights fit one of the two. "
-        '"grouped" makes calls of ttnn of as few groups as fill tiles, and "samples" of as many images as fit L1.',
+        'An extension that ttnn does not have. "zero_insertion", as in ttnn, convolves the input with inserted zeros. '
+        '"phase" computes every output phase by its own dense convolution without zeros, on the same cores, shards and '
+        'slices, with weights prepared for this lowering. "grouped" splits the call into calls of as few groups as '
+        'fill tiles, "samples" into calls of as many images as fit L1.',
         default=Lowering.ZERO_INSERTION.value,
     )
 
@@ -317,7 +317,7 @@ def operand(tensor: Tensor) -> Operand:
 
 
 def of_one_row(weights: Tensor) -> Tensor:
-    """Weights on the host of three axes, [O, C / groups, kernel], as those of images of one row; others as they are."""
+    """Weights [O, C / groups, kernel] on the host with an axis for the one row of images; other weights unchanged."""
     if len(weights.shape) != 3 or weights.device() is not None:
         return weights
     outs, ins, kernel_width = weights.shape
@@ -362,7 +362,7 @@ def _image(rows: Tensor, shape: tuple[int, int, int, int]) -> Tensor:
 def run_call(
     name: str, call: ConvCall, tensors: Mapping[str, Tensor], device: Device, *, returns_weights: bool
 ) -> dict[str, Tensor]:
-    """The "output" of a call that captures know by a name, and if asked for its prepared "weight" and "bias"."""
+    """Runs a call under the name that captures show; returns its "output" and, on request, "weight" and "bias"."""
     free = free_l1_bytes(device) if reads_free_l1(call) else None
     numbers = repr(call.conv_config.activation)  # the only fractions of a call: 0.0 and -0.0 are equal, not the same
     key = ProgramKey((plan_call, call, numbers, free, returns_weights, device.strict))

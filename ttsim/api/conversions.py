@@ -38,7 +38,7 @@ _DISTRIBUTED: ContextVar[tuple[object, ...]] = ContextVar("distribute", default=
 
 @contextmanager
 def distribute(default: TensorToMesh | MeshToTensor) -> Iterator[None]:
-    """A context in which `from_torch` distributes by a mapper, or `to_torch` joins by a composer, if they get none.
+    """A context that sets the default mapper of `from_torch` or the default composer of `to_torch`.
 
     Args:
         default: The mapper or the composer.
@@ -47,7 +47,7 @@ def distribute(default: TensorToMesh | MeshToTensor) -> Iterator[None]:
         A context manager.
 
     Raises:
-        ArgumentError: The argument is neither.
+        ArgumentError: The argument is neither a mapper nor a composer.
 
     Examples:
         >>> with ttnn.distribute(ttnn.shard_tensor_to_mesh_mapper(device, dim=0)):
@@ -94,9 +94,9 @@ def from_torch(
     Args:
         tensor: A torch tensor, a numpy array or nested lists.
         dtype: Data type that values are rounded to; None for the one nearest to the type of ``tensor``.
-        spec: Data type, layout and memory in one; not together with ``dtype``, ``layout`` and ``memory_config``.
-        tile: Tiles of 32 x 32 elements; None for the same.
-        pad_value: Accepted as in ttnn; padding never reaches a result.
+        spec: Data type, layout and memory; excludes ``dtype``, ``layout`` and ``memory_config``.
+        tile: A tile of 32 x 32 elements; None means the same.
+        pad_value: Accepted as in ttnn; padding never affects a result.
         layout: Layout; None for ROW_MAJOR, or TILE for block floats.
         device: The device that holds the result; None for the host.
         memory_config: Memory on the device, also for a later ``to``; None for DRAM.
@@ -146,7 +146,7 @@ def from_numpy(array: Any, dtype: DataType | None = None, **place: Any) -> Tenso
     """A tensor with the values of a numpy array.
 
     Args:
-        array: A numpy array, or what ``numpy.asarray`` accepts.
+        array: A numpy array, or any object that ``numpy.asarray`` accepts.
         dtype: Data type that values are rounded to; None for the one nearest to the type of ``array``.
         place: Further arguments of `from_torch`: ``layout``, ``device``, ``memory_config``, ``spec``.
 
@@ -213,15 +213,15 @@ def to_torch(
 ) -> TorchTensor:
     """The values of a tensor as a torch tensor.
 
-    Values that a device with ``values="off"`` did not compute are a torch tensor of unknown numbers: shape and type
-    are right, operations of torch go on, and whatever reads a number raises DeviceError.
+    On a device with ``values="off"``, computed values are unknown: the torch tensor has the right shape and type,
+    torch operations accept it, and every use that reads a number raises DeviceError.
 
     Args:
         tensor: A tensor on the host or the device.
         dtype: A torch data type; None for bfloat16, float32 (block floats too) or an integer type.
-        torch_rank: Rank of the result: leading sides of length 1 are dropped while there are more.
-        mesh_composer: How the parts on the devices of a mesh are joined; a tensor of several parts needs one.
-        device: Accepted as in ttnn; the tensor knows its device.
+        torch_rank: Rank of the result: leading sides of length 1 are dropped until the rank is reached.
+        mesh_composer: How the parts on the devices of a mesh are joined; required for a tensor of several parts.
+        device: Accepted as in ttnn; it has no effect.
         cq_id: Accepted as in ttnn; there is one queue.
 
     Returns:
@@ -266,7 +266,7 @@ def to_device(
         queue_id: Accepted as in ttnn; there is one queue.
 
     Returns:
-        The tensor on ``device``; ``tensor`` itself if it is there already, in whatever memory.
+        The tensor on ``device``; ``tensor`` itself if it is already on the device, in any memory.
 
     Raises:
         DeviceError: The tensor was deallocated, or the shards do not hold it.
@@ -291,7 +291,7 @@ def from_device(tensor: Tensor, blocking: bool = True, *, queue_id: int | None =
         queue_id: Accepted as in ttnn; there is one queue.
 
     Returns:
-        The tensor on the host; ``tensor`` itself if it is there already.
+        The tensor on the host; ``tensor`` itself if it is already on the host.
 
     Raises:
         ArgumentTypeError: ``tensor`` is not a tensor.
@@ -316,18 +316,18 @@ def to_layout(
     sub_core_grids: CoreRangeSet | None = None,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """A tensor in another layout; on the device by a device operation.
+    """A tensor in another layout; on the device, a device operation converts it.
 
-    Block floats exist in TILE layout only: in ROW_MAJOR layout they become bfloat16 on the device, and stay as they are
-    on the host.
+    Block floats need TILE layout: conversion to ROW_MAJOR returns bfloat16 on the device, and the unchanged tensor on
+    the host.
 
     Args:
         tensor: A tensor on the host or the device.
         layout: TILE_LAYOUT or ROW_MAJOR_LAYOUT.
-        dtype: Data type of the result; None for that of the tensor. As in ttnn, a tensor on the host keeps its own.
+        dtype: Data type of the result; None for that of the tensor. As in ttnn, ignored for a tensor on the host.
         memory_config: Memory of the result; None for that of the tensor.
-        sub_core_grids: Cores of the device that may be used between interleaved places; None for all.
-        pad_value: Accepted as in ttnn; padding never reaches a result.
+        sub_core_grids: Cores that may be used for interleaved tensors; None for all.
+        pad_value: Accepted as in ttnn; padding never affects a result.
 
     Returns:
         The converted tensor; ``tensor`` itself if nothing changes.
@@ -366,8 +366,8 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: The tensor is on the device, where `typecast` converts, or in rows that do not fill whole tiles of
-            block floats. Releases of 2025 take a tensor of the device that has the data type.
+        DeviceError: The tensor is on the device (use `typecast`), or it is ROW_MAJOR and its rows do not fill whole
+            tiles of block floats. Releases of 2025 accept a device tensor that already has the data type.
 
     Examples:
         >>> ttnn.to_dtype(ttnn.full((1, 2), 0.3, ttnn.float32), ttnn.bfloat16).to_list()
@@ -400,15 +400,16 @@ def typecast(
     output_tensor: Tensor | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """A tensor in another data type; on the device by a device operation.
+    """A tensor in another data type; on the device, a device operation converts it.
 
     Args:
         input_tensor: A tensor on the host or the device.
-        dtype: The data type; with ``output_dtype`` the one that the tensor has, also by the name ``input_dtype``.
+        dtype: The data type of the result; or, if ``output_dtype`` is given, the data type of the tensor, which may
+            also be named ``input_dtype``.
         output_dtype: The data type of the result; None for ``dtype``.
         memory_config: Memory of the result; None for that of the tensor.
         output_tensor: A tensor of the same shape that receives the result; None creates a new tensor.
-        sub_core_grids: Cores that may be used, of a tensor in tiles; None for all.
+        sub_core_grids: Cores that may be used, for a tensor in TILE layout; None for all.
 
     Returns:
         The converted tensor, or ``output_tensor``.
@@ -444,7 +445,7 @@ def typecast(
 def to_memory_config(
     tensor: Tensor, memory_config: MemoryConfig, dtype: DataType | None = None, output_tensor: Tensor | None = None
 ) -> Tensor:
-    """A device tensor in another memory, by a device operation.
+    """A device tensor copied to another memory by a device operation.
 
     Args:
         tensor: A tensor on the device.
@@ -457,7 +458,7 @@ def to_memory_config(
 
     Raises:
         ArgumentError: The device is strict, and the real library would misplace parts of rows.
-        DeviceError: The tensor is on the host or was deallocated, or its shards do not hold it.
+        DeviceError: The tensor is on the host or was deallocated, or the shards cannot hold it.
 
     Examples:
         >>> tensor = ttnn.ones((32, 32), device=device)
@@ -504,7 +505,7 @@ def deallocate(tensor: Tensor, force: bool = True) -> None:
 
 
 def _function(name: str, tensor: Tensor) -> AbstractContextManager[None]:
-    """Marks what happens inside as a function of the library, if it is about a tensor on a device."""
+    """A context that records its body as a call of a ttnn function, for tensors on a device."""
     device = tensor.device()
     return nullcontext() if device is None else device.function(name)
 
@@ -587,7 +588,7 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
 
     Raises:
         ArgumentTypeError: ``device`` is not a device.
-        ArgumentError: The file is damaged, or not one of `dump_tensor`; files of the real library have another format.
+        ArgumentError: The file is damaged, or `dump_tensor` did not write it; the real library's format differs.
         TypeError: ``file_name`` is not a path.
         OSError: The file cannot be read.
 
@@ -615,7 +616,7 @@ def load_tensor(file_name: str | Path, device: Device | None = None) -> Tensor:
 
 
 def _array(archive: ZipFile, name: str, path: Path) -> Array:
-    """An array of a file; no memory is taken before the file is known to be long enough."""
+    """Reads an array from a file; checks the length of the file before allocating memory."""
     with archive.open(f"{name}.npy") as member:
         wide = np.lib.format.read_magic(member) > (1, 0)
         read = np.lib.format.read_array_header_2_0 if wide else np.lib.format.read_array_header_1_0
@@ -631,7 +632,7 @@ def _array(archive: ZipFile, name: str, path: Path) -> Array:
 
 
 def require_whole_tiles(function: str, tensor: Tensor) -> None:
-    """Tiles are made of rows on the host without padding them: the function of this name raises DeviceError."""
+    """Raises DeviceError for rows that do not fill whole tiles, which the host does not pad."""
     rows, tiles = tensor.spec.matrix, tensor.spec.changed(layout=Layout.TILE).matrix  # refuses ragged shards first
     if tensor.layout is Layout.ROW_MAJOR and rows != tiles:
         raise DeviceError(

@@ -32,8 +32,8 @@ def clone(
 
     Args:
         input: A tensor on the device.
-        dtype: Data type of the copy, of tensors in TILE layout; None for that of the tensor.
-        compute_kernel_config: Accepted as in ttnn; it changes no number of a copy.
+        dtype: Data type of the copy, for tensors in TILE layout; None for that of the tensor.
+        compute_kernel_config: Accepted as in ttnn; the values of a copy do not depend on it.
 
     Returns:
         The copy.
@@ -101,10 +101,10 @@ def assign(input_a: Tensor, input_b: Tensor) -> Tensor: ...
 
 @on_device
 def assign(*arguments: Any, **named: Any) -> Tensor:
-    """A copy of a tensor in a memory, or in another tensor as `copy` makes it.
+    """A copy of a tensor in a given memory, or in another tensor like `copy`.
 
     Args:
-        input_tensor: A tensor on the device; or ``input_a`` and ``input_b``.
+        input_tensor: A tensor on the device; alternatively give ``input_a`` and ``input_b``.
         memory_config: Memory of the copy.
         dtype: Data type of the copy; None for that of the tensor.
         output_tensor: A tensor of this memory and data type that receives the copy and is returned.

@@ -1,4 +1,4 @@
-"""ttnn's function that counts integers up, such as the positions of a decoder's users."""
+"""ttnn.plus_one, which increments integers such as the positions of a decoder's users."""
 
 from device.cores import CoreRangeSet
 from ops.planners.plus_one import counting_cores, plan_plus_one, require_counts
@@ -11,19 +11,19 @@ from ttsim.runtime.tensor import Tensor
 def plus_one(
     input_tensor: Tensor, sub_core_grids: CoreRangeSet | None = None, skip_negative_entries: bool = False
 ) -> Tensor:
-    """Counts every integer of a tensor up by one, in place.
+    """Increments every integer of a tensor, in place.
 
     Args:
         input_tensor: int32 or uint32 in ROW_MAJOR layout, with up to four axes; interleaved, or in shards of one row
             each.
-        sub_core_grids: The one core that counts, or all cores of the shards; None for the first core.
-        skip_negative_entries: Leaves numbers alone that are not in 0 to 2**31 - 2.
+        sub_core_grids: The one core that increments, or all cores of the shards; None for the first core.
+        skip_negative_entries: Do not increment numbers outside 0 to 2**31 - 2.
 
     Returns:
         ``input_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, for cores that would count some numbers twice, or not at all.
+        ArgumentError: The device is strict, and the cores would increment some numbers twice or not at all.
 
     Examples:
         >>> positions = ttnn.from_numpy(np.array([3, -1]), ttnn.int32, device=device)

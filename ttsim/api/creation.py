@@ -1,4 +1,4 @@
-"""ttnn's functions that create tensors, and those that return a property of a tensor or a data type."""
+"""ttnn's functions that create tensors, and functions that return a property of a tensor or a data type."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -45,24 +45,24 @@ def full(
     memory_config: MemoryConfig | None = None,
     optional_tensor: Tensor | None = None,
 ) -> Tensor:
-    """A tensor whose elements are all one number.
+    """A tensor filled with one number.
 
     Args:
         shape: Sides of the tensor.
-        fill_value: The number; integer types cut it toward zero.
+        fill_value: The number; integer types truncate it toward zero.
         dtype: Data type; None for bfloat16.
         layout: Layout; None for ROW_MAJOR, or TILE for block floats.
         device: The device that holds the tensor; None for the host.
         memory_config: Memory on the device; None for DRAM.
-        optional_tensor: A tensor that is filled and returned, in its own shape, data type, layout and place; None
-            makes a new tensor.
+        optional_tensor: A tensor that is filled and returned, with its own shape, data type, layout and memory; None
+            creates a new tensor.
 
     Returns:
         The tensor, on ``device`` or on the host.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type, or a side is negative.
-        DeviceError: Block floats are asked for in ROW_MAJOR layout, or the shards do not hold the tensor.
+        DeviceError: Block floats in ROW_MAJOR layout, or the shards cannot hold the tensor.
         OutOfMemoryError: The tensor does not fit into the free part of its memory.
 
     Examples:
@@ -124,7 +124,7 @@ def empty(
     """A tensor on a device whose elements are not specified; ttsim makes them zero.
 
     Args:
-        device: The device that holds the tensor; required, though it follows arguments with defaults, as in ttnn.
+        device: The device that holds the tensor; as in ttnn, required although it follows optional arguments.
 
     Examples:
         >>> ttnn.empty((1, 2), device=device).shape
@@ -148,16 +148,16 @@ def full_like(
 ) -> Tensor:
     """A tensor of one number, with the shape of another tensor.
 
-    For tensors of floats in TILE layout on the device that keep data type, layout and device, this is a device
-    operation, which cuts the number to bfloat16 for bfloat16 and block floats. Other tensors are created on the host.
+    A device operation fills float tensors in TILE layout if data type, layout and device stay the same; for bfloat16
+    and block floats it truncates the number to bfloat16. Other tensors are created on the host.
 
     Args:
-        tensor: The tensor whose shape is taken.
+        tensor: The tensor that gives the shape.
         dtype: Data type; None for that of ``tensor``.
         layout: Layout; None for that of ``tensor``.
         device: The device that holds the result; None for that of ``tensor``.
         memory_config: Memory on the device; None for that of ``tensor``.
-        optional_tensor: A tensor that is filled and returned, in its own data type and place; None makes a new tensor.
+        optional_tensor: A tensor that is filled and returned, with its own data type and memory; None creates one.
 
     Returns:
         The new tensor.
@@ -238,19 +238,19 @@ def arange(
     memory_config: MemoryConfig = DRAM_MEMORY_CONFIG,
     layout: Layout = Layout.ROW_MAJOR,
 ) -> Tensor:
-    """The integers from ``start`` up to, but without, ``end``, with a constant step.
+    """The numbers from ``start`` (included) to ``end`` (excluded) with a constant step.
 
     Args:
-        start: First number, by default 0; without an ``end``, numbers run from 0 to ``start``.
-        end: The number where the tensor stops, which it does not contain.
-        step: Difference of neighbors.
+        start: First number, by default 0; without ``end``, numbers run from 0 to ``start``.
+        end: Upper bound, excluded.
+        step: Difference between neighbors.
 
     Returns:
         A tensor of rank 1.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: ``step`` is 0 or leads away from ``end``, block floats are asked for, or the host has no room.
+        DeviceError: ``step`` is 0 or leads away from ``end``, block floats, or not enough memory on the host.
 
     Examples:
         >>> ttnn.arange(0, 8, 2).to_list()
@@ -293,13 +293,13 @@ def rand(
 ) -> Tensor:
     """Uniformly distributed numbers.
 
-    The distribution is the real library's, the single numbers are not.
+    The distribution is that of the real library; the individual numbers differ.
 
     Args:
         low: Lower bound, included.
         high: Upper bound, excluded before the numbers are rounded to ``dtype``.
-        seed: The same seed gives the same numbers; for 0 the real library chooses a seed itself.
-        mesh_mapper: None; how the tensor is distributed over several devices is not simulated.
+        seed: The same seed gives the same numbers; for 0 the real library chooses a seed.
+        mesh_mapper: Must be None; distribution over several devices is not simulated.
 
     Returns:
         The tensor, on ``device``.
@@ -342,7 +342,7 @@ def _filled(
     on_host: bool = False,
     written: Tensor | None = None,
 ) -> Tensor:
-    """A tensor of one number in the shape of another tensor, by the function of that name; on the host on request."""
+    """A tensor of one number with the shape of another tensor, as the named ttnn function creates it."""
     dtype, layout, device, memory_config = place
     if written is not None:
         dtype, layout, device = written.dtype, written.layout, written.device()
@@ -365,7 +365,7 @@ def _filled(
 
 
 def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
-    """A tensor of float64 values; integers are cut as the host cuts them."""
+    """A tensor of float64 values, truncated for integer types as the real host truncates them."""
     dtype, layout, device, memory_config = place
     chosen = dtype or DataType.BFLOAT16
     if chosen.format.is_block and layout is Layout.ROW_MAJOR:  # which no spec has: this one raises
@@ -380,13 +380,13 @@ def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
 
 
 def _no_room(function: str) -> DeviceError:
-    """The error for numbers that the host's memory does not hold."""
+    """The error for an array that exceeds the host's memory."""
     return DeviceError(f"std::bad_alloc\n{function}: the host has no room for so many numbers; make fewer")
 
 
 @contextmanager
 def _room_on_host(function: str) -> Iterator[None]:
-    """Raises DeviceError where the host has no room for numbers that the body makes."""
+    """A context that turns a MemoryError of its body into a DeviceError."""
     try:
         yield
     except MemoryError:
@@ -442,7 +442,7 @@ def has_tile_padding(tensor: Tensor, *, dim: int | None = None) -> bool:
 
     Args:
         tensor: A tensor on the host or the device.
-        dim: The axis in question; None for the last two axes. A tensor of rank 1 is never padded.
+        dim: The axis; None for the last two axes. A tensor of rank 1 is never padded.
 
     Returns:
         True if the padded shape differs from the shape.
@@ -474,7 +474,7 @@ def tile_size(dtype: DataType) -> int:
         dtype: A data type.
 
     Returns:
-        The size in bytes, for block floats with their exponents.
+        The size in bytes, including the exponents of block floats.
 
     Raises:
         ArgumentTypeError: The argument is not a data type.

@@ -1,4 +1,4 @@
-"""What functions of device tensors share: checks, standard documentation, plans, arguments that are not simulated."""
+"""Helpers of functions of device tensors: argument checks, docstrings, cached plans, runs."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -57,10 +57,10 @@ def operation_as(
     raises: Iterable[str] = tuple(RAISES),
     others: Mapping[str, Sequence[str]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Makes a function an operation of the library: arguments checked, in its turn on its device, and documented.
+    """A decorator for operations: checks arguments, serializes calls per device, and completes the docstring.
 
-    ``prefix`` is what the real library's errors put before its name; ``raises`` are the errors of its docstring;
-    ``others`` are those of `Signature`.
+    ``prefix`` precedes the name in the real library's errors; ``raises`` are the errors of the docstring; ``others``
+    are arguments of `Signature`.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -80,7 +80,7 @@ operation = operation_as()
 
 
 def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> Device:
-    """The device on which a tensor is; raises DeviceError for one on the host, and ``lost`` for one deallocated."""
+    """The device of a tensor; raises DeviceError for a host tensor, or with text ``lost`` for a deallocated one."""
     require_allocated(tensor, first_line=lost)
     device = tensor.device()
     if device is None:
@@ -92,10 +92,10 @@ def required_device(owner: str, tensor: Tensor, *, lost: str = INPUT_LOST) -> De
 
 
 def cached_plan(planner: Callable[..., Plan], device: Device, *arguments: Hashable, **options: Hashable) -> Plan:
-    """The plan of a call, from the cache if an equal call came before.
+    """The plan of a call, from the cache if an equal call was planned before.
 
-    ``planner`` plans by its arguments, the device's spec and its options. Where it divides by a side of 0, so does the
-    real library, whose process ends there: a NotSimulatedError here.
+    ``planner`` takes the arguments, the device spec and options. A division by a side of 0 raises NotSimulatedError;
+    the process of the real library ends there.
     """
     spec = device.spec
     if planner in FREE_L1_READERS:
@@ -123,7 +123,7 @@ def _has_empty(value: object) -> bool:
 
 
 def free_l1(device: Device) -> FreeL1:
-    """The L1 that a call finds."""
+    """The free L1 at the time of a call."""
     machine = device.machine
     room = machine.l1_room_bytes
     before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
@@ -140,12 +140,12 @@ def converted(
     target: Tensor | None = None,
     **options: Hashable,
 ) -> Tensor:
-    """The result of a device operation on one tensor, planned by its spec, arguments and options.
+    """The result of a device operation on one tensor, planned from its spec, arguments and options.
 
-    The result may be written into the tensor ``target`` of the caller's, which the planner has as an option.
+    The option ``target`` is a tensor of the caller that receives the result.
 
-    ``owner`` is the function with the module of ttnn that has it, ``strict`` refuses plans on a strict device, and
-    ``lost`` is said of a tensor that was deallocated. Raises DeviceError for such a tensor and one on the host.
+    ``owner`` is the qualified name of the function in ttnn, ``strict`` refuses plans on a strict device, and ``lost``
+    is the error text for a deallocated tensor. Raises DeviceError for a deallocated tensor and for a host tensor.
     """
     device = required_device(owner.rpartition(".")[2], tensor, lost=lost)
     if target is not None:
@@ -158,9 +158,9 @@ def converted(
 
 
 def carried_out(owner: str, plan: Plan, tensor: Tensor, device: Device, *, target: Tensor | None = None) -> Tensor:
-    """The result of a plan of one tensor, "input", which may be written into another, "target".
+    """Runs a plan on the tensor "input"; "target", if given, receives the result.
 
-    Raises DeviceError where a tensor was deallocated or does not fit.
+    Raises DeviceError if a tensor was deallocated or does not fit.
     """
     require_allocated(tensor, first_line=INPUT_LOST)
     with device.function(f"ttnn.{owner}"):
@@ -174,9 +174,9 @@ def run_on_several(
     tensors: Mapping[str, Tensor | None],
     strict: Callable[[], None],
 ) -> Tensor:
-    """The result of a call on tensors by the names of its plan, of which some may be left out (None).
+    """Plans and runs a call on tensors, keyed by their names in the plan; None leaves a tensor out.
 
-    ``function`` is the function with the module of ttnn that has it; ``strict`` refuses numbers on a strict device.
+    ``function`` is the qualified name of the function in ttnn; ``strict`` refuses values on a strict device.
     """
     given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
     device, *_ = [required_device(function.rpartition(".")[2], tensor) for tensor in given.values()]
@@ -188,7 +188,7 @@ def run_on_several(
 
 
 def are_readable(*tensors: Tensor | None) -> bool:
-    """Whether the numbers of all tensors are known here, which those of a device without values are not."""
+    """Whether the values of all tensors are known; on a device with ``values="off"`` they are not."""
     return all(tensor is None or (tensor.known and not tensor.distributed) for tensor in tensors)
 
 
@@ -198,7 +198,7 @@ def format_of(dtype: DataType | None) -> DataFormat | None:
 
 
 def require_left_out(owner: str, **arguments: object) -> None:
-    """Raises ArgumentError for an argument that asks for what is not simulated: one not None, False or empty."""
+    """Raises ArgumentError for an argument of a feature that is not simulated, unless it is None, False or empty."""
     for name, value in arguments.items():
         empty = isinstance(value, list | tuple) and not value
         if not (value is None or value is False or empty):
@@ -206,7 +206,7 @@ def require_left_out(owner: str, **arguments: object) -> None:
 
 
 def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | None:
-    """A pair of tensors for two results, or None; raises ArgumentTypeError for other values, named in an error."""
+    """A pair of tensors for two results, or None; raises ArgumentTypeError for other values."""
     if value is None:
         return None
     if isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(tensor, Tensor) for tensor in value):
@@ -215,12 +215,12 @@ def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | Non
 
 
 def named_targets(names: Sequence[str], targets: Sequence[Tensor] | None) -> dict[str, Tensor]:
-    """The caller's tensors for all results of a plan, by their names there; nothing without such tensors."""
+    """The caller's tensors for the results of a plan, keyed by their names in the plan; empty without such tensors."""
     return dict(zip(names, targets, strict=True)) if targets else {}
 
 
 def integers_of(what: str, values: object) -> tuple[int, ...]:
-    """A sequence of integers as a tuple; raises ArgumentTypeError, which says ``what`` must be one."""
+    """A sequence of integers as a tuple; raises ArgumentTypeError, which names the argument ``what``."""
     if not isinstance(values, Sequence) or not all(isinstance(value, int) for value in values):
         raise ArgumentTypeError(f"{what} must be a sequence of integers, not {shown(values)}")
     return tuple(values)
