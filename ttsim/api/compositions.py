@@ -39,13 +39,13 @@ TEXTS: Final[Mapping[str, str]] = {
     "sub_device_id": "Not simulated; None for all cores.",
     "dtype": "Data type of the result; None for that of the first tensor.",
     "activations": "Functions applied to the result.",
-    "input_tensor_a_activations": "Functions applied to the first operand first.",
-    "input_tensor_b_activations": "Functions applied to the second operand first.",
+    "input_tensor_a_activations": "Functions applied to the first operand before the operation.",
+    "input_tensor_b_activations": "Functions applied to the second operand before the operation.",
     "fast_and_approximate_mode": "Whether the matrix unit computes the quotient.",
     "rounding_mode": 'None, "floor" or "trunc".',
     "value": "A number.",
     "ops_chain": "Functions as UnaryWithParam, in order.",
-    "reduction": "Whether the losses are given as they are, or their mean or sum.",
+    "reduction": "Whether to return all losses, their mean or their sum.",
     "variant": KEYWORD_TEXTS["variant"],
 }
 TENSOR: Final = "A tensor on the device."
@@ -394,7 +394,7 @@ def _clamped_by_tensors(
     return result
 
 
-@public("The elements, at least min and at most max.", "clamp(x, min=1.5)", "[[1.5, 2.0]]")
+@public("The elements, limited to min and max.", "clamp(x, min=1.5)", "[[1.5, 2.0]]")
 def clamp(
     input_tensor: Tensor,
     min: object = None,
@@ -407,7 +407,7 @@ def clamp(
     return _clamped("clamp", input_tensor, min, max, memory_config, output_tensor)
 
 
-@public("The elements, at least min and at most max.", "clip(x, max=1.5)", "[[1.0, 1.5]]")
+@public("The elements, limited to min and max.", "clip(x, max=1.5)", "[[1.0, 1.5]]")
 def clip(
     input_tensor: Tensor,
     min: object = None,
@@ -419,14 +419,14 @@ def clip(
     return _clamped("clip", input_tensor, min, max, memory_config)
 
 
-@public("The elements, 1 where they are 0 and else 0, written into the tensor.", "logical_not_(x)", "[[0.0, 0.0]]")
+@public("1 where an element is 0, else 0, written into the tensor.", "logical_not_(x)", "[[0.0, 0.0]]")
 def logical_not_(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
     """One operation in place."""
     return applied("logical_not_", ("logical_not_unary", ()), input_tensor, memory_config, input_tensor)
 
 
 @public(
-    "The functions of a list, one after the other.",
+    "The functions of a list, applied one after the other.",
     "unary_chain(x, [ttnn.UnaryOpType.NEG, ttnn.UnaryWithParam(ttnn.UnaryOpType.RELU)])",
     "[[0.0, 0.0]]",
 )

@@ -1,4 +1,4 @@
-"""ttnn's functions of the elements of one tensor, or of two."""
+"""ttnn's element-wise functions of two operands: their parameters, and add, subtract and multiply."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
@@ -34,7 +34,7 @@ LegacyChoice = Annotated[bool | None, Kind("bool or None", lambda value: (kind_o
 
 
 class Combination(Call):
-    """What all functions of two operands have."""
+    """Parameters of all functions of two operands."""
 
     input_tensor_a: object = param(
         "[..., rows, columns] on the device, in TILE or ROW_MAJOR layout; or a number, if the other is a tensor.",
@@ -56,7 +56,7 @@ class Combination(Call):
 
     @property
     def activated(self) -> bool:
-        """Whether functions are applied to operands or to the result."""
+        """Whether activations are applied to operands or to the result."""
         return bool(self.activations or self.input_tensor_a_activations or self.input_tensor_b_activations)
 
     use_legacy: LegacyChoice = param(LEGACY, default=None)
@@ -111,7 +111,7 @@ def combined(
     numbers: tuple[float, ...] = (),
     cores: object = None,
 ) -> Tensor:
-    """One device operation of two tensors, or of a tensor and a number, by a function of this name."""
+    """Runs one device operation on two tensors, or on a tensor and a number, as the ttnn function of this name."""
     left, right = operands
     scalar_first = isinstance(left, Real)
     if scalar_first:
@@ -172,14 +172,14 @@ def combined(
 
 
 def _of_operand(name: str, activations: object, operand: TensorSpec) -> ActivationsOfOp:
-    """The functions of an operand, without those that change no number of its format, which the library leaves out."""
+    """The activations of an operand without activations that are the identity in its format, as the library does."""
     functions = activations_of(name, activations)
     unsigned = operand.data_format in (UINT32, UINT16)
     return tuple(function for function in functions if not (unsigned and function[0] == "relu"))
 
 
 def _scalar(number: Real, data_format: DataFormat) -> float:
-    """A number as it is combined with a tensor; an integer of 32 bits, signed or not, has the sign of the tensor's."""
+    """A number as an operand; a 32-bit integer, signed or unsigned, takes the signedness of the tensor."""
     if data_format in RANGES and isinstance(number, Integral) and -(1 << 31) <= int(number) < 1 << 32:
         least, most = RANGES[data_format]
         return float((int(number) - least) % (most - least + 1) + least)
@@ -194,7 +194,7 @@ def allowed(name: str, cores: object) -> CoreRangeSet | None:
 
 
 def _conversions(name: str, operation: str, tensors: Mapping[str, Tensor], other: object) -> dict[str, DataType]:
-    """Data types to which the library itself converts tensors of integers first."""
+    """Data types to which the library converts integer tensors before the operation."""
     given = {role: tensor.dtype for role, tensor in tensors.items() if role != "target"}
     if operation in COMPARISONS:
         if name in IN_PLACE_COMPARISONS:
@@ -223,7 +223,7 @@ ORDER: Final = (
 
 
 class Activations(Combination):
-    """One with functions of operands and result."""
+    """Adds activations of the operands and of the result."""
 
     activations: object = param(
         "Functions that are applied to the result in this order, by name or as UnaryWithParam. Numbers of functions "
@@ -235,20 +235,20 @@ class Activations(Combination):
 
 
 class Grids(Combination):
-    """One that could run on some cores alone."""
+    """Adds the choice of cores."""
 
     sub_core_grids: object = param("Cores that may be used; None for all.", default=None)
     sub_device_id: object = param("Not simulated; None for all cores.", default=None)
 
 
 class Typed(Combination):
-    """One whose result has a format of the caller's."""
+    """Adds the data type of the result."""
 
     dtype: DataType | None = param("Data type of the result; None for that of the first tensor.", default=None)
 
 
 class Placed(Combination):
-    """One whose result has a memory of the caller's."""
+    """Adds the memory of the result."""
 
     memory_config: MemoryConfig | None = param(
         "Memory of the result; None lets the call choose, mostly the memory of the first tensor.", default=None
@@ -256,7 +256,7 @@ class Placed(Combination):
 
 
 class Written(Combination):
-    """One that writes into a tensor of the caller's."""
+    """Adds an output tensor of the caller."""
 
     output_tensor: Tensor | None = param(
         "A tensor of the result's shape that receives the result and is returned.", default=None
@@ -264,7 +264,7 @@ class Written(Combination):
 
 
 class Whole(Typed, Placed, Written, Activations, Grids):
-    """One with all of these."""
+    """All parameters of a function of two operands."""
 
 
 class Binary(Whole):
@@ -281,7 +281,7 @@ IN_PLACE_OPERANDS: Final = {"input_tensor_a": "input_a", "input_tensor_b": "inpu
 
 
 class InPlace(Activations, Grids):
-    """A function of two operands that writes into the first."""
+    """A function of two operands that writes into the first operand."""
 
     input_tensor_a: Tensor = param(
         "[..., rows, columns] on the device, in TILE layout and of the result's shape.", kw_only=False
@@ -298,7 +298,7 @@ class InPlace(Activations, Grids):
 
 
 def require_legacy(name: str, use_legacy: object, operands: Sequence[object]) -> None:
-    """Raises ArgumentTypeError for a choice between the two programs of older releases where there is one."""
+    """Raises ArgumentTypeError for ``use_legacy`` on a device whose release has only one program."""
     devices = [device for operand in operands if isinstance(operand, Tensor) and (device := operand.device())]
     if use_legacy is None or not devices:
         return
@@ -369,7 +369,7 @@ sub, sub_, mul, mul_ = subtract, subtract_, multiply, multiply_  # ttnn has both
 
 
 def device_of(tensors: Mapping[str, Tensor]) -> Device:
-    """The device on which all tensors are; raises DeviceError for one on the host."""
+    """The device of all tensors; raises DeviceError if a tensor is on the host."""
     for name, tensor in tensors.items():
         which = {"input": "Input Tensor A", "input_b": "Input Tensor B"}.get(name, "Tensor")
         require_allocated(tensor, first_line=f"{which if 'input_b' in tensors else 'Input Tensor'} is not allocated")
@@ -386,7 +386,7 @@ def device_of(tensors: Mapping[str, Tensor]) -> Device:
 
 
 def activations_of(owner: str, activations: object) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Activations by their names in lower case, and their parameters; a single one may stand alone."""
+    """Activations as lower-case names with parameters; accepts a list or a single activation."""
     if activations is None:
         return ()
     several = isinstance(activations, Sequence) and not isinstance(activations, str)
@@ -394,7 +394,7 @@ def activations_of(owner: str, activations: object) -> tuple[tuple[str, tuple[fl
 
 
 def _activation(owner: str, activation: object) -> tuple[str, tuple[float, ...]]:
-    """An activation by its name in lower case, and its parameters."""
+    """An activation as its lower-case name and its parameters."""
     if isinstance(activation, UnaryWithParam):
         name, parameters = activation.op_type.name.lower(), activation.params
     else:

@@ -1,4 +1,4 @@
-"""ttnn's functions that take elements or rows at the places that indices name."""
+"""ttnn.embedding, gather and nonzero: elements and rows selected by indices."""
 
 from device.cores import CoreRangeSet, PlainEnum
 from device.errors import DeviceError
@@ -16,7 +16,7 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class EmbeddingsType(PlainEnum):
-    """Which rows of a table a core keeps; the numbers are ttnn's.
+    """Which rows of a table a core caches; member values are ttnn's.
 
     Examples:
         >>> ttnn.EmbeddingsType.GENERIC.value
@@ -38,18 +38,18 @@ def embedding(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """The rows of a table that indices name.
+    """The rows of a table at given indices.
 
     Args:
         input_tensor: Indices [batch, count] or [count] on the device, uint32 (or whole numbers in bfloat16).
-        weight: The table [rows, columns] of bfloat16, interleaved; tiles are untilized first.
-        padding_idx: The index of padding, whose row a core keeps; it changes no number.
+        weight: The table [rows, columns], bfloat16, interleaved; a table in TILE layout is untilized first.
+        padding_idx: The index of padding, whose row each core caches; values do not depend on it.
         layout: Layout of the result; None for that of the table.
-        embeddings_type: Which rows a core keeps; it changes no number.
+        embeddings_type: Which rows each core caches; values do not depend on it.
         dtype: Data type of a result in TILE layout; None for that of the table.
         memory_config: Memory of the result; None for that of the indices.
-        output_tensor: A tensor that receives the rows and is returned under the result's shape; where its layout or
-            data type is not the result's, a new tensor has them.
+        output_tensor: A tensor that receives the rows and is returned with the shape of the result; if its layout or
+            data type differs from the result's, a new tensor is returned.
 
     Returns:
         [batch, count, columns] or [count, columns].
@@ -93,24 +93,24 @@ def gather(
     out: Tensor | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """The elements of an axis that indices name.
+    """The elements along an axis at given indices.
 
     Args:
         input: A tensor on the device.
         dim: The axis; negative numbers count from the last.
-        index: Indices on the device, uint16 or uint32, in the layout of ``input`` and of as many axes, which may be
-            longer than those of ``input`` along ``dim`` alone.
+        index: Indices on the device, uint16 or uint32, of the layout and rank of ``input``; only side ``dim`` may be
+            longer than that of ``input``.
         sparse_grad: False; the real library refuses sparse gradients.
-        out: A tensor that receives the elements of the last axis and is returned; of other axes, the result is a new
-            tensor, as in ttnn, and ``out`` keeps its numbers.
+        out: A tensor that receives the result and is returned, if ``dim`` is the last axis; for other axes, as in ttnn,
+            the result is a new tensor and ``out`` stays unchanged.
         sub_core_grids: Cores that may be used; None for all.
 
     Returns:
         A tensor of the shape of ``index``.
 
     Raises:
-        ArgumentError: On a strict device, for indices beside the rows of ``input``, for which the real library reads
-            padding.
+        ArgumentError: The device is strict, and an index lies beyond the rows of ``input``, where the real library
+            reads padding.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[1.0, 2.0], [3.0, 4.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -139,19 +139,19 @@ def gather(
 
 @operation
 def nonzero(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> list[Tensor]:
-    """Where a tensor is not zero.
+    """The indices of the elements of a tensor that are not zero.
 
     Args:
         input_tensor: [A, B, C, D] on the device.
         memory_config: Memory of the results, interleaved; None for DRAM.
 
     Returns:
-        Two uint32 tensors: [1, 1, 1, 8], whose first element is the number of elements that are not zero, and
-        [1, 1, 1, 4 A B C D], in which the four indices of each stand one behind the other. What stands behind them is
-        zero here, and unspecified in the real library.
+        Two uint32 tensors: [1, 1, 1, 8], whose first element is the number N of nonzero elements, and
+        [1, 1, 1, 4 A B C D], whose first 4 N elements are the four indices of each nonzero element in turn. The other
+        elements are zero here, and unspecified in the real library.
 
     Raises:
-        ArgumentError: On a strict device, for block floats, of which the real library compares bytes.
+        ArgumentError: The device is strict, and the tensor has block floats, whose bytes the real library compares.
 
     Examples:
         >>> tensor = ttnn.from_numpy(np.array([[[[0.0, 3.0, 0.0, 4.0]]]]), ttnn.bfloat16, device=device)

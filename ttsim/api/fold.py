@@ -1,4 +1,4 @@
-"""ttnn.fold: windows of images as channels, by one program or, as in older models, by transpositions."""
+"""ttnn.fold, which moves windows of images into channels, with one program or, as in older models, by transposing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,23 +31,23 @@ def fold(
     override_memory_config: MemoryConfig | None = None,
     collapse_output: bool = False,
 ) -> Tensor:
-    """Windows of images as channels: [N, H, W, C] to [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
+    """Moves windows into channels: [N, H, W, C] to [N, H / stride_h, W / stride_w, stride_h * stride_w * C].
 
     Args:
-        input: Images on the device, which whole windows must fill; block floats become bfloat16.
+        input: Images on the device, whose sides are multiples of the strides; block floats become bfloat16.
         stride_h: Rows of a window.
         stride_w: Columns of a window.
-        use_transpose_as_fold: Fold by transpositions, the library's older way: the images are [N, C, H, W], and zeros
-            fill the channels behind and the rows and columns on both sides; of HEIGHT shards only.
-        output_shape: Of the older way: [N, H, W, C] of the result, which is cut off there; None for whole images.
+        use_transpose_as_fold: Fold by transposing, the older method: the images are [N, C, H, W], and channels are
+            padded with zeros at the end, rows and columns on both sides; HEIGHT shards only.
+        output_shape: With the older method, [N, H, W, C] to which the result is cut; None for whole images.
         padding: Zeros around the images: (rows, columns), (top, bottom, left, right), or these four and the channels
-            in front and behind.
-        grid_size: Of the older way: cores of the shards of intermediate tensors; None for four cores.
+            before and after.
+        grid_size: With the older method, the cores of intermediate shards; None for four cores.
         override_memory_config: Memory of the result; None for that of the images.
         collapse_output: Return the shape [1, 1, windows, channels].
 
     Returns:
-        The windows, one for each pixel of the result.
+        The folded images; each pixel of the result is one window.
 
     Examples:
         >>> images = ttnn.zeros((1, 8, 8, 32), device=device)
@@ -83,7 +83,7 @@ def _by_transposing(
     place: MemoryConfig | None,
     output_shape: tuple[int, ...] | None,
 ) -> Tensor:
-    """Images [N, C, H, W] in HEIGHT shards, folded as older releases did: columns and then rows by transpositions."""
+    """Folds images [N, C, H, W] in HEIGHT shards as older releases did: columns, then rows, by transposing."""
     required_device("fold", images)
     own, rank = images.memory_config().shard_spec, len(images.shape)
     if rank < RANK:
@@ -129,9 +129,9 @@ def _by_transposing(
 def _by_transposing_pages(
     images: Tensor, window: tuple[int, int], padding: tuple[int, int, int], output_shape: tuple[int, ...] | None
 ) -> Tensor:
-    """Interleaved images [N, C, H, W] with zeros behind their sides, folded to [N, H / rows, W / columns, channels].
+    """Pads interleaved images [N, C, H, W] with zeros and folds them to [N, H / rows, W / columns, channels].
 
-    As in the library all tensors on the way live until the result is there.
+    As in the library, all intermediate tensors live until the result exists.
     """
     (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
     channels += behind
@@ -150,7 +150,7 @@ def _by_transposing_pages(
 
 
 def _viewed(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A tensor of HEIGHT shards under another shape, whose rows fill whole shards: nothing moves."""
+    """A view of a tensor in HEIGHT shards with another shape, whose rows fill whole shards."""
     place, width = tensor.memory_config(), shape[-1]
     shards = place.shard_spec
     assert shards is not None

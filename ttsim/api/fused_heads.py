@@ -23,17 +23,17 @@ def split_query_key_value_and_split_heads(
     """Queries, keys and values of BERT's projection, head by head.
 
     Args:
-        input_tensor: [batch, 1, rows, columns] in TILE layout. In BLOCK shards, with a row of cores for each image, a
-            core has two queries, two keys and two values; interleaved, seven to nine images have 16 queries of 64
-            columns, then 16 keys, then 16 values.
-        compute_with_storage_grid_size: Columns and rows of cores that the shards must lie within.
-        memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards, whose cores
-            and sizes follow from the tensor.
+        input_tensor: [batch, 1, rows, columns] in TILE layout. In BLOCK shards, each image has its own row of cores,
+            and each core holds two query, two key and two value heads. Interleaved, seven to nine images have 16 query
+            heads of 64 columns, then 16 key heads, then 16 value heads.
+        compute_with_storage_grid_size: Columns and rows of the grid that must contain the shards.
+        memory_config: Memory of the results; None for that of the tensor. BLOCK shards are split into HEIGHT shards,
+            whose cores and sizes follow from the tensor.
         num_heads: Heads of queries, of keys and of values.
-        output_tensors: Three tensors, which are left as they are, as in ttnn: the results are new tensors.
+        output_tensors: Three tensors; as in ttnn, they stay unchanged, and the results are new tensors.
 
     Returns:
-        Queries and values [batch, heads, rows, head size], and between them keys [batch, heads, head size, rows].
+        Queries [batch, heads, rows, head size], keys [batch, heads, head size, rows] and values of the queries' shape.
 
     Examples:
         >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))])

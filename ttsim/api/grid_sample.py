@@ -42,17 +42,17 @@ def grid_sample(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Pixels of images where a grid says, between pixels by bilinear interpolation; outside the images lie zeros.
+    """Samples images at the points of a grid, with bilinear interpolation; points outside the images give zeros.
 
     Args:
         input_tensor: [N, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout; C is a multiple of 32.
-        grid: [N, GH, GW, 2*K] on the device: K points of x and y, from -1 to 1. With ``use_precomputed_grid``
-            [N, GH, GW, 6*K], or [N, GH, GW, 2*K] for "nearest", of `prepare_grid_sample_grid`.
+        grid: [N, GH, GW, 2*K] on the device: K points (x, y) from -1 to 1. With ``use_precomputed_grid``, the result of
+            `prepare_grid_sample_grid`: [N, GH, GW, 6*K], or [N, GH, GW, 2*K] for "nearest".
         mode: "bilinear", or "nearest" with a precomputed grid.
         padding_mode: "zeros".
-        align_corners: -1 and 1 are the centers of the outer pixels, and not their edges.
+        align_corners: -1 and 1 are the centers of the outer pixels instead of their edges.
         use_precomputed_grid: The grid holds pixels and weights.
-        batch_output_channels: The K samples of a place follow each other in channels, and not in columns.
+        batch_output_channels: The K samples of a grid position extend the channels instead of the columns.
         memory_config: Memory of the result; None for that of the grid.
         compute_kernel_config: None for HiFi4 and a 16-bit Dst.
 
@@ -104,22 +104,22 @@ def prepare_grid_sample_grid(
     align_corners: bool = False,
     output_dtype: DataType | None = None,
 ) -> Tensor:
-    """A grid with the pixel above and at the left of each point, and the weights of the four pixels around it.
+    """A precomputed grid: the pixel above and left of each point, and the weights of the four pixels around the point.
 
     Args:
         grid: [N, GH, GW, 2] on the host, float32: x and y, from -1 to 1.
         input_shape: Sides of the images, (N, H, W, C).
-        mode: "bilinear", or "nearest", which gives the nearest pixel alone.
+        mode: "bilinear", or "nearest", which stores the nearest pixel only.
         padding_mode: "zeros".
-        align_corners: -1 and 1 are the centers of the outer pixels, and not their edges.
+        align_corners: -1 and 1 are the centers of the outer pixels instead of their edges.
         output_dtype: ttnn.bfloat16, or None.
 
     Returns:
-        [N, GH, GW, 6] on the host, or [N, GH, GW, 2] for "nearest": row and column as 16-bit integers in the bits of
-        bfloat16, and weights.
+        [N, GH, GW, 6] on the host, or [N, GH, GW, 2] for "nearest": row and column as 16-bit integers stored in the
+        bits of bfloat16, then the weights.
 
     Raises:
-        DeviceError: The grid is none of float32 on the host, or asks for another padding or data type.
+        DeviceError: The grid is not float32 on the host, or the padding mode or data type is not supported.
 
     Examples:
         >>> grid = ttnn.from_numpy(np.array([[[[0, 0]]]]), ttnn.float32)
@@ -149,12 +149,12 @@ def prepare_grid_sample_grid(
 
 
 def _inside(pixels: Array, input_shape: Sequence[int]) -> Array:
-    """[points] whether a pixel, row and column, lies in an image."""
+    """Whether each pixel (row, column) lies inside an image, [points]."""
     return np.asarray(np.logical_and(pixels >= 0, pixels < np.array(input_shape[1:3])).all(axis=1))
 
 
 def _place(coordinates: Array, side: int, *, align_corners: bool) -> Array:
-    """Places among the pixels of an axis, as the host works them out."""
+    """Coordinates in pixels along an axis, as the real host computes them."""
     moved, half = coordinates + np.float32(1), np.float32(0.5)
     if align_corners:
         return np.asarray(moved * (np.float32(side - 1) * half))
@@ -167,7 +167,7 @@ def _integers(numbers: Array) -> Array:
 
 
 def _require_fit(grid: Tensor, input_shape: Sequence[int], padding_mode: str, output_dtype: DataType | None) -> None:
-    """Raises DeviceError where the real library does, in its order."""
+    """Raises DeviceError like the real library, with checks in the same order."""
     for unfit, text in (
         (grid.device() is not None, "Grid tensor must be on host\ngrid: bring it to the host with .cpu()"),
         (grid.layout is not Layout.ROW_MAJOR, "Grid tensor must be in row major layout\ngrid: use ttnn.to_layout"),

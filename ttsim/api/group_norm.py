@@ -1,4 +1,4 @@
-"""ttnn.group_norm, and what prepares its weights, masks and shards."""
+"""ttnn.group_norm, and the functions that prepare its weights, masks and shards."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def group_norm(
     negative_mask: Tensor | None = None,
     use_welford: bool = False,
 ) -> Tensor:
-    """Channels of every group of an image less their mean, over their standard deviation, times a weight, plus a bias.
+    """Group normalization of images: ``(x - mean) / sqrt(variance + epsilon) * weight + bias`` for each group.
 
     Its outputs were never compared with recordings of the real library.
 
@@ -59,19 +59,19 @@ def group_norm(
         input_tensor: [N, 1, H*W, C] on the device, bfloat16 or float32, sharded by HEIGHT or BLOCK in L1, or
             interleaved in TILE layout.
         num_groups: Groups of channels, a divisor of C.
-        epsilon: Added to the variance before its root is taken.
-        input_mask: That of `create_group_norm_input_mask`; None has the kernel make one.
-        weight: That of `create_group_norm_weight_bias_rm`, in ROW_MAJOR layout; None for ones.
-        bias: The same; None for zeros.
-        memory_config: Memory of the result, sharded as the input is; None for DRAM. Read only if not ``inplace``.
+        epsilon: Added to the variance.
+        input_mask: Result of `create_group_norm_input_mask`; None: the kernel creates the mask.
+        weight: Result of `create_group_norm_weight_bias_rm`, in ROW_MAJOR layout; None for ones.
+        bias: Result of `create_group_norm_weight_bias_rm`, in ROW_MAJOR layout; None for zeros.
+        memory_config: Memory of the result, sharded like the input; None for DRAM. Ignored if ``inplace``.
         dtype: None, or the data type of the input.
         core_grid: Cores of the shards, or of interleaved images; None lets the call choose.
         inplace: Write the result into the input, which must be in ROW_MAJOR layout.
         output_layout: Layout of the result; None for that of the input.
-        num_out_blocks: Blocks that a core of interleaved images works on; -1 lets the call choose.
-        compute_kernel_config: None for HiFi4, with a 32-bit Dst for float32 alone.
-        negative_mask: That of `create_group_norm_input_negative_mask`; saves L1 in ROW_MAJOR layout.
-        use_welford: Run the program of two passes by the vector unit.
+        num_out_blocks: Blocks that each core processes, for interleaved images; -1 lets the call choose.
+        compute_kernel_config: None for HiFi4, with a 32-bit Dst only for float32.
+        negative_mask: Result of `create_group_norm_input_negative_mask`; saves L1 in ROW_MAJOR layout.
+        use_welford: Compute the statistics on the vector unit, in two passes.
 
     Returns:
         The input, or a tensor of its shape and data type.
@@ -117,7 +117,7 @@ def group_norm(
 
 
 def _with_last_rows(mask: Tensor, images: Tensor) -> Tensor:
-    """A mask, and after it that of the tiles in which an image ends: zeros below its last pixel."""
+    """A mask followed by the mask of the tiles in which an image ends, with zeros below the last pixel."""
     rows = np.ones(mask.spec.shape, np.float32)
     rows[..., images.spec.shape[2] % TILE :, :] = 0
     ones = from_numpy(rows, mask.dtype, layout=Layout.TILE, device=images.device(), memory_config=DRAM_MEMORY_CONFIG)
@@ -165,7 +165,7 @@ def create_group_norm_input_mask(
     tile_width: int = TILE,
     rows_in_last_tile: int = 0,
 ) -> Tensor:
-    """For each group, the columns that are its own in the tiles that it lies in: ones among zeros.
+    """For each group, a mask of its columns in its tiles: ones in the group's columns, zeros elsewhere.
 
     Args:
         num_channel: Channels.
@@ -205,7 +205,7 @@ def create_group_norm_input_negative_mask(
     tile_height: int = TILE,
     tile_width: int = TILE,
 ) -> Tensor:
-    """The opposite of `create_group_norm_input_mask`: zeros among ones.
+    """The inverse of `create_group_norm_input_mask`: zeros in the group's columns, ones elsewhere.
 
     Args:
         num_channel: Channels.
@@ -234,7 +234,7 @@ def create_group_norm_input_negative_mask(
 
 
 def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_cores_x: int) -> TorchTensor:
-    """A weight or bias as cores read it: the channels of each core, padded to whole tiles.
+    """A weight or bias in the order that cores read: the channels of each core, padded to whole tiles.
 
     Args:
         input_tensor: A torch tensor of ``num_channels`` numbers.
@@ -246,7 +246,7 @@ def create_group_norm_weight_bias_rm(input_tensor: Any, num_channels: int, num_c
 
     Raises:
         ArgumentTypeError: ``input_tensor`` is not a torch tensor.
-        ArgumentError: Cores do not share the channels.
+        ArgumentError: The cores do not divide the channels.
 
     Examples:
         >>> import torch
@@ -280,15 +280,15 @@ def determine_expected_group_norm_sharded_config_and_grid_size(
     is_height_sharded: bool,
     is_row_major: bool = False,
 ) -> tuple[MemoryConfig, CoreGrid]:
-    """Shards of images for `group_norm`, and their cores.
+    """The memory config of sharded images for `group_norm`, and the core grid.
 
     Args:
         device: The device.
         num_channels: Channels, a multiple of 32 and of ``num_groups``.
         num_groups: Groups of channels.
         input_nhw: Pixels of all images.
-        is_height_sharded: Cores share pixels alone; otherwise pixels and channels.
-        is_row_major: Shards are dealt along rows of cores.
+        is_height_sharded: Split only pixels over cores; otherwise split pixels and channels.
+        is_row_major: Assign shards along rows of cores.
 
     Returns:
         A memory config and a core grid.
@@ -319,7 +319,7 @@ def determine_expected_group_norm_sharded_config_and_grid_size(
 def determine_expected_group_norm_dram_grid_size(
     *, device: Device, num_channels: int, num_groups: int, input_nhw: int, num_batches: int = 1
 ) -> CoreGrid | None:
-    """The cores of a `group_norm` of interleaved images.
+    """The core grid of a `group_norm` of interleaved images.
 
     Args:
         device: The device.
@@ -329,7 +329,7 @@ def determine_expected_group_norm_dram_grid_size(
         num_batches: Images.
 
     Returns:
-        The widest grid whose cores share rows of tiles evenly; None if there is none.
+        The widest grid whose cores divide the rows of tiles evenly; None if no grid does.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -376,7 +376,7 @@ def get_group_norm_cores_across_channel(
     Args:
         memory_layout: How the images are sharded.
         core_grid: The cores.
-        shard_orientation: Whether shards are dealt along rows or columns; None for columns.
+        shard_orientation: Whether shards are assigned along rows or columns; None for columns.
 
     Returns:
         A number of cores.
@@ -410,19 +410,19 @@ def dram_group_norm_params_from_torch(
         torch_params: A torch tensor, or several.
         channels_per_device: Channels.
         groups_per_device: Groups of channels.
-        device: The device; None for tensors on the host, which needs ``core_grid``.
+        device: The device; None creates tensors on the host and requires ``core_grid``.
         mesh_axis: Not simulated; None for one device.
-        core_grid: The cores; None for those of the device.
+        core_grid: The cores; None for all cores of the device.
         return_mask: Return the mask as well.
-        dtype: Data type of all.
+        dtype: Data type of the results.
 
     Returns:
-        The prepared tensor or tensors, with ``return_mask`` in a tuple with the mask.
+        The prepared tensor or tensors; with ``return_mask``, a tuple of these and the mask.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
         ArgumentError: The call uses a feature that is not simulated, or neither device nor cores are given.
-        DeviceError: No number of cores shares the channels.
+        DeviceError: No number of cores divides the channels.
 
     Examples:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Heads of attention that are split and joined, and attention's softmax: ttnn.transformer, ttnn.experimental."""
+"""Splits and concatenates attention heads, and attention's softmax: ttnn.transformer, ttnn.experimental."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -22,7 +22,7 @@ experimental = operation_as("ttnn.experimental.")
 
 
 def _scale(head_size: int | None) -> float:
-    """The factor of scores; the real library takes 0 and computes infinities."""
+    """The factor of scores; the real library accepts 0 and computes infinities."""
     if head_size == 0:
         raise ArgumentError("attention_softmax: head_size must be at least 1, not 0; leave it out for no division")
     return 1.0 if head_size is None else 1.0 / sqrt(head_size)
@@ -43,13 +43,13 @@ def attention_softmax(
     Args:
         tensor: Scores [batch, heads, rows, columns] on the device, in TILE layout.
         head_size: Columns of a head; None for no division.
-        attention_mask: [batch, 1, 1 or 32, columns], which is added.
-        program_config: Accepted as in ttnn, which takes the default.
-        causal_mask: All rows of the mask are added, to 32 rows after the other.
+        attention_mask: [batch, 1, 1 or 32, columns], added to the scores.
+        program_config: Accepted as in ttnn, which uses the default.
+        causal_mask: Add all 32 rows of the mask, to every 32 rows of the scores.
         memory_config: Memory of the result; None for that of the scores.
 
     Returns:
-        A tensor of the same data type and shape; without a mask, of four axes at least.
+        A tensor of the same data type and shape; without a mask, its rank is at least 4.
 
     Examples:
         >>> scores = ttnn.zeros((1, 2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -83,10 +83,10 @@ def attention_softmax_(
     Args:
         tensor: Scores [batch, heads, rows, columns] on the device, in TILE layout.
         head_size: Columns of a head; None for no division.
-        attention_mask: [batch, 1, rows, columns], which is added.
-        program_config: Accepted as in ttnn, which takes the default.
-        causal_mask: All rows of the mask are added, each to its own.
-        memory_config: Accepted as in ttnn, where it changes nothing.
+        attention_mask: [batch, 1, rows, columns], added to the scores.
+        program_config: Accepted as in ttnn, which uses the default.
+        causal_mask: Add every row of the mask to the corresponding row of the scores.
+        memory_config: Accepted as in ttnn, where it has no effect.
 
     Returns:
         The scores themselves.
@@ -120,15 +120,15 @@ def split_query_key_value_and_split_heads(
     """Queries, keys and values of a projection, head by head.
 
     Args:
-        input_tensor: [batch, rows, columns] in TILE layout: the heads of queries, keys and values side by side; in
-            BLOCK shards the queries, the key and the value of each group of heads.
-        kv_input_tensor: Keys and values, where ``input_tensor`` has the queries alone.
+        input_tensor: [batch, rows, columns] in TILE layout: all queries, then all keys, then all values; in BLOCK
+            shards, the queries, the key and the value of each group of heads.
+        kv_input_tensor: Keys and values, if ``input_tensor`` has only the queries.
         num_heads: Heads of queries.
         num_kv_heads: Heads of keys and of values; None for ``num_heads``.
         transpose_key: Keys are [batch, heads, head size, rows].
-        memory_config: Memory of the results; None for that of the tensor. HEIGHT shards of BLOCK shards.
-        use_falcon7b_backend: The program of Falcon 7B, which has 71 heads of queries and one of keys and values, all
-            of 64 columns; with ``num_kv_heads``, without ``kv_input_tensor``, and with keys as they are.
+        memory_config: Memory of the results; None for that of the tensor. BLOCK shards are split into HEIGHT shards.
+        use_falcon7b_backend: Use the program of Falcon 7B: 71 query heads, one key head and one value head of 64
+            columns. Requires ``num_kv_heads``; excludes ``kv_input_tensor`` and ``transpose_key``.
 
     Returns:
         Three tensors [batch, heads, rows, head size].
@@ -163,13 +163,13 @@ def split_query_key_value_and_split_heads(
 
 
 def _with_a_depth(tensor: TensorSpec) -> TensorSpec:
-    """[batch, rows, columns] as [batch, 1, rows, columns], padding included."""
+    """A view of [batch, rows, columns] as [batch, 1, rows, columns], including padding."""
     batch, rows, columns = tensor.padded_shape
     return tensor.changed(shape=(batch, 1, rows, columns), padded_shape=None)
 
 
 def _check_projection(tensor: TensorSpec, heads: int, kv_heads: int) -> None:
-    """Raises DeviceError for no projection [batch, rows, columns] in TILE layout, and for no heads."""
+    """Raises DeviceError unless the projection is [batch, rows, columns] in TILE layout and there are heads."""
     rank = len(tensor.shape)
     if rank != 3:
         raise DeviceError(f"Invalid input tensor: expected 3 dimensions, but found {rank}.\ninput_tensor: reshape it")
@@ -183,7 +183,7 @@ def _check_projection(tensor: TensorSpec, heads: int, kv_heads: int) -> None:
 
 
 def _check_falcon(tensor: TensorSpec, sections: int, *, whole: bool, transposed: bool) -> None:
-    """Raises DeviceError for what the program of Falcon 7B does not split."""
+    """Raises DeviceError for arguments that the program of Falcon 7B does not support."""
     if not whole:
         raise DeviceError(
             "Invalid configuration: use_falcon7b_backend requires num_kv_heads to be set and no separate KV tensor.\n"
@@ -208,7 +208,7 @@ def _check_falcon(tensor: TensorSpec, sections: int, *, whole: bool, transposed:
 
 
 def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_heads: int) -> None:
-    """Raises DeviceError for a projection that is not made of whole heads."""
+    """Raises DeviceError for a projection that does not consist of whole heads."""
     columns, text = tensor.shape[-1], ""
     divisor = heads if other is not None else heads + 2 * kv_heads
     if other is not None:
@@ -236,7 +236,7 @@ def _check_split(tensor: TensorSpec, other: TensorSpec | None, heads: int, kv_he
 
 
 def _mismatch(own: tuple[int, ...], other: tuple[int, ...], heads: int, kv_heads: int) -> str:
-    """What does not fit between queries, and keys and values."""
+    """Describes a mismatch between the queries and the keys and values."""
     if len(other) > 1 and other[0] != own[0]:
         return (
             f"Dimension mismatch: KV tensor batch dimension ({other[0]}) must match Q tensor batch dimension "
@@ -261,7 +261,7 @@ def _mismatch(own: tuple[int, ...], other: tuple[int, ...], heads: int, kv_heads
 
 @transformer
 def concatenate_heads(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """Heads side by side.
+    """Concatenates heads along the last axis.
 
     Args:
         input_tensor: [batch, heads, rows, head size] in TILE layout, interleaved or in HEIGHT shards of whole heads.
@@ -280,7 +280,7 @@ def concatenate_heads(input_tensor: Tensor, *, memory_config: MemoryConfig | Non
 
 @experimental
 def nlp_concat_heads(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """Heads side by side.
+    """Concatenates heads along the last axis.
 
     Args:
         input_tensor: [batch, heads, rows, head size] in TILE layout, interleaved or in HEIGHT shards of whole heads.
@@ -313,13 +313,14 @@ def nlp_create_qkv_heads(
 
     Args:
         input: [batch, 1, rows, columns] in TILE layout, interleaved: all queries, then all keys, then all values.
-        input_kv: Keys and values, where ``input`` has the queries alone.
+        input_kv: Keys and values, if ``input`` has only the queries.
         num_heads: Heads of queries.
         num_kv_heads: Heads of keys and of values; None for ``num_heads``, 0 for queries alone.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
-        kv_tied: Keys are the values: the tensor has their columns once, and no other number of heads may fill them.
-        memory_config: Memory of the results, interleaved, or shards of a head each for a projection in shards, of
-            which numbers are not simulated; None for that of the tensor.
+        kv_tied: Keys equal values, and the tensor has them once. Its width must not also be whole heads of queries,
+            keys and values.
+        memory_config: Memory of the results: interleaved, or for a sharded projection shards of one head each, whose
+            values are not simulated; None for that of the tensor.
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
@@ -358,10 +359,10 @@ def create_qkv_heads(
     """Queries, keys and values of a projection in BLOCK shards, head by head.
 
     Args:
-        input: [batch, 1, rows, columns] in TILE layout, a batch for each row of cores: for each group of heads the
-            queries, the key and the value.
+        input: [batch, 1, rows, columns] in TILE layout, one batch per row of cores; columns hold the queries, the key
+            and the value of each group of heads.
         num_heads: Heads of queries.
-        num_kv_heads: Heads of keys and of values, that is groups; None for ``num_heads``.
+        num_kv_heads: Heads of keys and of values, which is the number of groups; None for ``num_heads``.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
         memory_config: HEIGHT shards, whose cores and sizes follow from the tensor.
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
@@ -402,11 +403,11 @@ def create_qkv_heads_from_separate_tensors(
     memory_config: MemoryConfig | None = None,
     output_tensors: Sequence[Tensor | None] | None = None,
 ) -> Heads:
-    """Queries in BLOCK shards, and keys and values in those of another tensor, head by head.
+    """Splits queries in BLOCK shards, and keys and values in the BLOCK shards of another tensor, into heads.
 
     Args:
-        input: [batch, 1, rows, columns] of queries in TILE layout, an image on each row of cores.
-        input_kv: [batch, 1, other rows, columns], on the same cores: a key and a value of each head in turn.
+        input: Queries [batch, 1, rows, columns] in TILE layout, one batch per row of cores.
+        input_kv: [batch, 1, other rows, columns] on the same cores; columns hold the key and the value of each head.
         num_heads: Heads of queries.
         num_kv_heads: Heads of keys and of values; None for ``num_heads``.
         transpose_k_heads: Keys are [batch, heads, head size, rows].
@@ -448,7 +449,7 @@ def create_qkv_heads_from_separate_tensors(
 def nlp_create_qkv_heads_segformer(
     input: Tensor, *, memory_config: MemoryConfig | None = None, output_tensors: Sequence[Tensor | None] | None = None
 ) -> Heads:
-    """Heads of 32 columns; the second and the third result are allocated and never written, as in ttnn.
+    """Splits a tensor into heads of 32 columns; as in ttnn, the second and third result are never written.
 
     Args:
         input: [batch, 1, rows, columns] in TILE layout, interleaved.
@@ -456,7 +457,7 @@ def nlp_create_qkv_heads_segformer(
         output_tensors: Three tensors that receive the results and are returned; None creates new tensors.
 
     Returns:
-        Three tensors [batch, columns / 32, rows, 32], of which the first has the heads.
+        Three tensors [batch, columns / 32, rows, 32]; the first has the heads.
 
     Examples:
         >>> x = ttnn.zeros((1, 1, 64, 128), layout=ttnn.TILE_LAYOUT, device=device)
@@ -501,7 +502,7 @@ def nlp_create_qkv_heads_vit(
 
 
 def _targets(output_tensors: object) -> tuple[Tensor, ...]:
-    """The caller's tensors for the results; as in ttnn, only three of them count, of which none may be missing."""
+    """The caller's tensors for the results; as in ttnn, they are used only if there are exactly three."""
     if not isinstance(output_tensors, list | tuple) or len(output_tensors) != len(TARGETS):
         return ()
     if any(tensor is None for tensor in output_tensors):

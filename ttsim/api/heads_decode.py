@@ -1,4 +1,4 @@
-"""ttnn's functions that split and join the heads of one token for each user."""
+"""ttnn's functions that split and concatenate the heads of one token for each user."""
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError
@@ -29,24 +29,24 @@ def nlp_create_qkv_heads_decode(
     slice_size: Integer | None = None,
     memory_config: MemoryConfig | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of one token for each user, head by head, with a user on each core.
+    """Splits the projection of one token per user into heads of queries, keys and values, with one user per core.
 
     Args:
         input_tensor: [1, 1, users, columns] of up to 32 users, bfloat16 or float32 in TILE layout, interleaved or in
             WIDTH shards: all queries, then all keys, then all values.
         num_heads: Heads of queries.
         num_kv_heads: Heads of keys and of values; None for ``num_heads``.
-        output_tensors: Accepted as in ttnn, where it changes nothing.
-        overlap_qk_coregrid: False puts keys on other cores than queries and values, if the tensor is in shards.
-        batch_offset: The first user, a tensor of one integer; for shards, together with ``slice_size``.
-        slice_size: How many users; None for all.
-        memory_config: The cores of its shards hold the results; None for all cores, from the first on.
+        output_tensors: Accepted as in ttnn, where it has no effect.
+        overlap_qk_coregrid: False places keys on other cores than queries and values, if the tensor is sharded.
+        batch_offset: The first user, as a tensor of one integer; requires a sharded tensor and ``slice_size``.
+        slice_size: Number of users; None for all.
+        memory_config: Its cores hold the results; None for the first cores of the device.
 
     Returns:
         Three tensors [1, users, heads, head size] in HEIGHT shards in L1.
 
     Raises:
-        ArgumentError: On a strict device, for users that the tensor does not have.
+        ArgumentError: The device is strict, and the tensor does not have the users.
 
     Examples:
         >>> x = ttnn.zeros((1, 1, 8, 384), layout=ttnn.TILE_LAYOUT, device=device)
@@ -92,20 +92,20 @@ def nlp_concat_heads_decode(
     output_tensor: Tensor | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """Heads of one token for each user side by side, with a head on each core.
+    """Concatenates the heads of one token per user, with one head per core of the result.
 
     Args:
         input_tensor: [1, users, heads, head size] of up to 32 users, bfloat16 or float32 in TILE layout, in HEIGHT
-            shards of a user each.
-        num_heads: How many heads, the first of them.
-        memory_config: Accepted as in ttnn, where it changes nothing.
-        output_tensor: A tensor like the result, which receives it and is returned.
-        sub_core_grids: The cores that the result may take, from the tensor's first core on; None for all, if the tensor
-            begins on the first core.
+            shards of one user each.
+        num_heads: Number of heads to concatenate, starting with the first head.
+        memory_config: Accepted as in ttnn, where it has no effect.
+        output_tensor: A tensor with the spec of the result, which receives the result and is returned.
+        sub_core_grids: Cores that the result may use, beginning with the tensor's first core; None for all, if the
+            tensor begins on the first core.
 
     Returns:
-        [1, 1, 32, heads * head size] in WIDTH shards in L1. Rows of users that there are not are not written, as in
-        ttnn; they are zero here.
+        [1, 1, 32, heads * head size] in WIDTH shards in L1. As in ttnn, rows without a user are not written; they are
+        zero here.
 
     Examples:
         >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 0))])

@@ -15,10 +15,10 @@ def fill_cache(cache_tensor: Tensor, input_tensor: Tensor, batch_idx: int, *, up
     """Writes a tensor into the rows of one user of a cache.
 
     Args:
-        cache_tensor: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        cache_tensor: [users, heads, rows, columns] in TILE layout, interleaved; updated in place.
         input_tensor: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is also written.
-        batch_idx: Which user.
-        update_idx: The first row that is written, a multiple of 32.
+        batch_idx: Index of the user.
+        update_idx: The first row to write, a multiple of 32.
 
     Returns:
         ``cache_tensor``.
@@ -37,10 +37,10 @@ def fill_cache_for_user_(cache: Tensor, input: Tensor, batch_index: int, *, upda
     """Writes a tensor into the rows of one user of a cache, as `fill_cache` does.
 
     Args:
-        cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        cache: [users, heads, rows, columns] in TILE layout, interleaved; updated in place.
         input: [1, heads, rows, columns] of the same data type, in TILE layout; its padding is also written.
-        batch_index: Which user.
-        update_idx: The first row that is written, a multiple of 32.
+        batch_index: Index of the user.
+        update_idx: The first row to write, a multiple of 32.
 
     Returns:
         ``cache``.
@@ -66,17 +66,17 @@ def update_cache(
     """Writes one row for every user of a cache.
 
     Args:
-        cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        cache: [users, heads, rows, columns] in TILE layout, interleaved; updated in place.
         input: [1, heads, users, columns] in TILE layout.
-        update_idx: The row that is written.
+        update_idx: The row to write.
         batch_offset: Row of ``input`` that belongs to the first user, if there are fewer than 32 users.
-        compute_kernel_config: Width of the numbers on their way; it changes no number.
+        compute_kernel_config: Width of intermediate numbers; results do not depend on it.
 
     Returns:
         ``cache``.
 
     Raises:
-        ArgumentError: The cache has no such row, which the real library writes elsewhere, and the device is strict.
+        ArgumentError: The device is strict, and the cache does not have the row; the real library writes elsewhere.
 
     Examples:
         >>> cache = ttnn.zeros((2, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -98,17 +98,17 @@ def update_cache_for_token_(
     """Writes one row for every user of a cache, as `update_cache` does.
 
     Args:
-        cache: [users, heads, rows, columns] in TILE layout, interleaved; it is changed in place.
+        cache: [users, heads, rows, columns] in TILE layout, interleaved; updated in place.
         input: [1, heads, users, columns] in TILE layout.
-        update_index: The row that is written.
+        update_index: The row to write.
         batch_offset: Row of ``input`` that belongs to the first user, if there are fewer than 32 users.
-        compute_kernel_config: Width of the numbers on their way; it changes no number.
+        compute_kernel_config: Width of intermediate numbers; results do not depend on it.
 
     Returns:
         ``cache``.
 
     Raises:
-        ArgumentError: The cache has no such row, which the real library writes elsewhere, and the device is strict.
+        ArgumentError: The device is strict, and the cache does not have the row; the real library writes elsewhere.
 
     Examples:
         >>> cache = ttnn.zeros((2, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)

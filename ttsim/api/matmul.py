@@ -48,8 +48,8 @@ class Matmul(Call, name="matmul"):
 
     input_tensor_a: Tensor = param("[..., M, K] on the device, in TILE layout; or [K].", kw_only=False)
     input_tensor_b: Tensor = param(
-        "[..., K, N], also in TILE layout, with the same leading axes; or one of the two is a single "
-        "matrix that multiplies all matrices of the other; or [K].",
+        "[..., K, N] in TILE layout, with the same leading axes; or either operand is a single matrix, "
+        "which is used with all matrices of the other; or [K].",
         kw_only=False,
     )
     transpose_a: bool = param("`input_tensor_a` is [..., K, M].", default=False)
@@ -59,9 +59,9 @@ class Matmul(Call, name="matmul"):
     )
     dtype: DataType | None = param("Data type of the output; None for that of the first tensor.", default=None)
     program_config: ProgramConfig | None = param(
-        "How the product is dealt to cores and cut into blocks; None lets the library choose.", default=None
+        "How the product is split into cores and blocks; None lets the library choose.", default=None
     )
-    activation: str | UnaryWithParam | None = param('Applied to the output, for example "relu".', default=None)
+    activation: str | UnaryWithParam | None = param('Function applied to the output, such as "relu".', default=None)
     compute_kernel_config: WormholeComputeKernelConfig | None = param(
         "None for the library's default: HiFi2 with L1 accumulation; LoFi for two block floats; a 32-bit Dst for a "
         "float32 output.",
@@ -83,7 +83,7 @@ class Matmul(Call, name="matmul"):
     in0_column_offset: object = None
 
     def run(self) -> Tensor:
-        """The product, and a bias added to each row of it before the activation."""
+        """The product; a bias is added to each row before the activation."""
         unsimulated = ("output_tile", "global_cb", "sub_device_id", "in0_column_offset")
         require_left_out(self._name, **{name: getattr(self, name) for name in unsimulated})
         require_left_out(self._name, prefetcher_pipes=self.prefetcher_pipes or None)
@@ -130,9 +130,9 @@ class Matmul(Call, name="matmul"):
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
 
     def _of_nothing(self) -> Tensor:
-        """The product of operands of which one has no elements: zeros from the host, plus a bias.
+        """The product if an operand has no elements: zeros from the host, plus a bias.
 
-        The library looks at nothing else: not at sides that differ, the activation, the program or a target.
+        As in the library, nothing else is checked or used: sides, activation, program config, output tensor.
         """
         first, second = self.input_tensor_a, self.input_tensor_b
         device = _device(first, second)
@@ -148,10 +148,10 @@ class Matmul(Call, name="matmul"):
             return product if self.bias is None else add(product, self.bias, memory_config=product.memory_config())
 
     def _of_vectors(self) -> Tensor:
-        """The product of a row or a column or both, without the axes that these have for it.
+        """The product of vectors, reshaped to a row or a column; the added axes are removed from the result.
 
-        A bias of one row of as many numbers as the product has columns is added by the matmul, any other one after the
-        axes went; the result has as many axes as the one that has more.
+        The matmul adds a bias of one row with the width of the product. Any other bias is added after the axes are
+        removed, and the result has the higher of the two ranks.
         """
         first, second = self.input_tensor_a, self.input_tensor_b
         bias, vectors = self.bias, (len(first.shape) == 1, len(second.shape) == 1)
@@ -181,7 +181,7 @@ class Matmul(Call, name="matmul"):
         return product if activation is None else _activated(product, activation, _device(product))
 
     def _finished(self, product: Tensor, device: Device, lacks_bias: bool, lacks_activation: bool) -> Tensor:
-        """A product with the bias and the activation that are operations of their own."""
+        """Applies a bias and an activation that are separate operations to a product."""
         target = self.optional_output_tensor
         activation = _activation(self.activation)
         if target is not None:
@@ -257,9 +257,9 @@ def addmm(
         beta: Factor of ``input_tensor``; 0 leaves it out.
         memory_config: Memory of the output; None for DRAM.
         dtype: Data type of the output; None for that of ``mat1_tensor``.
-        program_config: As of `matmul`.
-        compute_kernel_config: As of `matmul`.
-        core_grid: As of `matmul`.
+        program_config: As in `matmul`.
+        compute_kernel_config: As in `matmul`.
+        core_grid: As in `matmul`.
         output_tile: Not simulated; None for tiles of 32x32.
         optional_output_tensor: A tensor that receives the result and is returned.
 
@@ -267,9 +267,9 @@ def addmm(
         [M, N].
 
     Raises:
-        ArgumentTypeError: An argument of a wrong type.
-        ArgumentError: Shapes, data types or a config that the operation does not take.
-        DeviceError: A tensor that is not on the device, or no room.
+        ArgumentTypeError: An argument has a wrong type.
+        ArgumentError: The operation does not support the shapes, data types or a config.
+        DeviceError: A tensor is not on the device, or memory is full.
 
     Examples:
         >>> c, a = (ttnn.ones((32, 32), layout=ttnn.TILE_LAYOUT, device=device) for _ in range(2))
@@ -301,7 +301,7 @@ def addmm(
 
 
 def _require_addends(added: Tensor, first: Tensor, second: Tensor, alpha: float, beta: float) -> None:
-    """Refuses factors, shapes and data types of `addmm`."""
+    """Checks the factors, shapes and data types of `addmm`."""
     if alpha == 0:
         raise ArgumentError("alpha parameter cannot be 0\nalpha: use multiply for a product without mat1_tensor")
     for axis, other in ((0, first), (1, second)) if beta != 0 else ():  # the library stops at the first that differs
@@ -332,12 +332,12 @@ def _device(first: Tensor, *others: Tensor) -> Device:
 
 
 def _turned(shape: Sequence[int], *, turned: bool) -> tuple[int, ...]:
-    """The sides of an operand, the last two of which change places; a vector stays."""
+    """The sides of a transposed operand; a vector is unchanged."""
     return (*shape[:-2], shape[-1], shape[-2]) if turned and len(shape) > 1 else tuple(shape)
 
 
 def _activated(product: Tensor, activation: tuple[str, tuple[float, ...]], device: Device) -> Tensor:
-    """A function of the elements of a product, which is released."""
+    """Applies an activation to a product and releases the product."""
     result = run(plan_unary(product.spec, activation, device.spec), {"input": product}, device)["output"]
     product.deallocate()
     return result

@@ -1,4 +1,4 @@
-"""ttnn.experimental.view: the memory of a tensor under another shape."""
+"""ttnn.experimental.view: a tensor that shares a buffer under another shape."""
 
 from ops.planners.shape.reshape import plan_memory_view
 from ttsim.api.device_calls import cached_plan, carried_out, required_device
@@ -9,17 +9,17 @@ from ttsim.runtime.types.tensors import resolved_shape
 
 @experimental
 def view(input_tensor: Tensor, shape: object) -> Tensor:
-    """The memory of a tensor under another shape.
+    """A tensor of another shape that shares the buffer of a tensor.
 
     Args:
-        input_tensor: A tensor on the device; shards that cut its rows have no padding in them.
-        shape: The new sides, of the same volume; one of them may be -1. Rows keep their length.
+        input_tensor: A tensor on the device; shards that split rows must not contain padding.
+        shape: The new sides, of the same volume; one side may be -1. Rows keep their length.
 
     Returns:
         The view.
 
     Raises:
-        NotSimulatedError: The real library shows the elements in another order.
+        NotSimulatedError: In the real library, the elements would appear in another order.
 
     Examples:
         >>> tensor = ttnn.zeros((2, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)

@@ -1,4 +1,4 @@
-"""ttnn.pad, by what it adds or by what comes out."""
+"""ttnn.pad in both of its forms, and ttnn.fill_implicit_tile_padding."""
 
 from collections.abc import Iterable, Sequence
 from numbers import Real
@@ -46,27 +46,27 @@ def pad(
 
 @on_device
 def pad(*arguments: Any, **named: Any) -> Tensor:
-    """A tensor with a constant around it.
+    """A tensor padded with a constant.
 
     Args:
-        input_tensor: A tensor on the host or the device; in TILE layout on the device it can only be padded behind.
-        padding: (before, behind) for each of the last axes; or ``output_padded_shape`` and ``input_tensor_start``.
+        input_tensor: A tensor on the host or the device; in TILE layout on the device, it cannot be padded in front.
+        padding: (before, after) for each of the last axes; or give ``output_padded_shape`` and ``input_tensor_start``.
         output_padded_shape: Four sides of the result.
-        input_tensor_start: Where the first element of the tensor lies in the result.
+        input_tensor_start: Position of the tensor's first element in the result.
         value: The constant.
-        use_multicore: False uses one core; of rows in shards it changes nothing, and numbers of rows that are padded in
-            front, or with another number than 0 beside bfloat16, are not simulated.
+        use_multicore: False uses one core; it has no effect on sharded rows. On one core, values are not simulated for
+            rows that are padded in front, or with a number other than 0 and a data type other than bfloat16.
         memory_config: Memory of the result; None for that of the tensor.
         sub_core_grids: Cores that may be used; None for all.
 
     Returns:
-        A tensor whose sides are longer by ``before + behind``; of a host tensor, as in ttnn, only the padded sides.
+        A tensor whose sides are longer by ``before + after``; for a host tensor, as in ttnn, only its padded shape.
 
     Raises:
         ArgumentTypeError: An argument is unknown, missing or of the wrong type.
         ArgumentError: The library runs a program that is not simulated, or (on a strict device) would write another
-            constant or lose numbers of the tensor.
-        DeviceError: A tensor in TILE layout on the device is padded in front, or the result does not hold the tensor.
+            constant or lose elements of the tensor.
+        DeviceError: A tensor in TILE layout on the device is padded in front, or the result cannot hold the tensor.
         OutOfMemoryError: There is no room for the result.
 
     Examples:
@@ -146,9 +146,9 @@ def _padded(tensor: Tensor, around: Around, value: float, **options: Any) -> Ten
 def fill_implicit_tile_padding(
     input_tensor: Tensor, fill_value: int | float, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
-    """Fills what tiles have beyond a tensor's sides with a number, in place; block floats in a new tensor.
+    """Fills the tile padding of a tensor with a number, in place; block floats are filled in a new tensor.
 
-    Padding is no part of a tensor's values here: the device operations run, and no number changes.
+    ttsim does not keep values of padding: the device operations run, and no value changes.
 
     Args:
         input_tensor: A tensor on the device, in TILE layout.

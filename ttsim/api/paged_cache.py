@@ -1,4 +1,4 @@
-"""ttnn's functions that write into a cache of keys or values whose rows lie in blocks."""
+"""ttnn's functions that write into a paged cache of keys or values."""
 
 from device.errors import shown
 from ops.planners.paged_cache import (
@@ -36,28 +36,27 @@ def paged_update_cache(
     """Writes one row of every head for every user of a cache.
 
     Args:
-        cache_tensor: [users, heads, rows, columns], or with a table [blocks, heads, rows, columns], in TILE layout,
-            interleaved; it is changed in place.
-        input_tensor: [1, users, heads, columns] of bfloat16 or float32 in TILE layout, in HEIGHT shards, one for each
-            user.
+        cache_tensor: [users, heads, rows, columns], or with ``page_table`` [blocks, heads, rows, columns], in TILE
+            layout, interleaved; updated in place.
+        input_tensor: [1, users, heads, columns] of bfloat16 or float32 in TILE layout, in one HEIGHT shard per user.
         update_idxs: The row of each user.
-        update_idxs_tensor: The same as [users], int32 in DRAM, instead of ``update_idxs``; for -1 nothing is written.
-        share_cache: True writes the rows of all users into a cache of one user.
+        update_idxs_tensor: The rows as a tensor [users], int32 in DRAM, instead of ``update_idxs``; -1 skips a user.
+        share_cache: Write the rows of all users into the cache of one user.
         page_table: [users, blocks of one user], int32: the blocks of the cache that hold the rows of each user.
-        batch_offset: 0.
-        compute_kernel_config: Width of the numbers on their way; it changes no number.
+        batch_offset: Must be 0.
+        compute_kernel_config: Width of intermediate numbers; results do not depend on it.
         mesh_coords: Not simulated; None writes on all devices.
-        block_size: Rows of a block of a cache under other axes, with a table; None for the rows of the cache.
-        num_kv_heads: Heads of a cache under other axes, with a table; None for the heads of the cache.
-        cache_position_modulo: With a table, rows of a user begin again behind so many, whole blocks; None for caches
-            that hold all rows.
+        block_size: With ``page_table``, rows of a block, if the cache has another shape; None for the cache's rows.
+        num_kv_heads: With ``page_table``, heads of a block, if the cache has another shape; None for the cache's heads.
+        cache_position_modulo: With ``page_table``, the length of a ring buffer in rows, a multiple of the block size:
+            row r is stored at row r modulo this number. None: no ring buffer.
 
     Returns:
         ``cache_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, for a row that a user does not have, which the real library writes elsewhere,
-            and for users that write into the same row of tiles at once.
+        ArgumentError: The device is strict, and a user does not have the row (the real library writes elsewhere), or
+            several users write into the same row of tiles.
 
     Examples:
         >>> cache = ttnn.zeros((2, 1, 64, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -111,29 +110,28 @@ def paged_fill_cache(
     cache_position_modulo: int | None = None,
     valid_seq_len_tensor: Tensor | None = None,
 ) -> Tensor:
-    """Writes all rows of a user, or of several, into the user's blocks of a cache.
+    """Writes all rows of one user or of several users into the users' blocks of a cache.
 
     Args:
-        cache_tensor: [blocks, heads, rows, columns] in TILE layout; it is changed in place.
+        cache_tensor: [blocks, heads, rows, columns] in TILE layout; updated in place.
         input_tensor: [users, heads, rows, columns] of the same data type, in TILE layout, interleaved; its padding is
-            written, too.
+            also written.
         page_table: [all users, blocks of one user], int32: the blocks of the cache that hold the rows of each user; -1
-            leaves rows out.
-        batch_idx_tensor: [users], int32 or uint32: which users.
-        batch_idx: Which user, without ``batch_idx_tensor``; in the table in any case.
-        compute_kernel_config: It changes nothing.
+            skips a block.
+        batch_idx_tensor: [users], int32 or uint32: the indices of the users.
+        batch_idx: Index of the user, without ``batch_idx_tensor``; must be in the table in either case.
+        compute_kernel_config: Accepted as in ttnn; it has no effect.
         mesh_coords: Not simulated; None writes on all devices.
-        block_size: Rows of a block of a cache under other axes; None for the rows of the cache.
-        cache_position_modulo: Rows of a user begin again behind so many, whole blocks; None for caches that hold all
-            rows.
-        valid_seq_len_tensor: [1], int32 or uint32: how many rows count, with ``cache_position_modulo``; None for all.
+        block_size: Rows of a block, if the cache has another shape; None for the cache's rows.
+        cache_position_modulo: The length of a ring buffer in rows, a multiple of the block size: row r is stored at
+            row r modulo this number. None: no ring buffer.
+        valid_seq_len_tensor: [1], int32 or uint32: number of valid rows, with ``cache_position_modulo``; None for all.
 
     Returns:
         ``cache_tensor``.
 
     Raises:
-        ArgumentError: On a strict device, for users and blocks that there are not, and for blocks that are filled
-            twice.
+        ArgumentError: The device is strict, and a user or block does not exist, or a block is written twice.
 
     Examples:
         >>> cache = ttnn.zeros((4, 1, 32, 32), layout=ttnn.TILE_LAYOUT, device=device)

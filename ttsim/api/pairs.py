@@ -1,4 +1,4 @@
-"""ttnn's functions of two operands that are one device operation each, and those that write into the first operand."""
+"""ttnn's functions of two operands that run one device operation, and their in-place forms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
@@ -32,7 +32,7 @@ from ttsim.runtime.types.tensors import DataType
 
 
 class OfTensors(Combination):
-    """One that takes no numbers."""
+    """A function of two tensors, without numbers."""
 
     input_tensor_b: Tensor = param("Another such tensor.", kw_only=False)
 
@@ -41,12 +41,12 @@ SCALAR: Final = {"input_b": ("input_tensor_b",)}  # ttnn's name of a number as t
 
 
 class OfIntegers(Placed, Written, Activations, Grids):
-    """A function of integers; with a number and without activations it is a function of one tensor."""
+    """A function of integers; with a number and without activations, it runs as a function of one tensor."""
 
     _others = SCALAR
 
     def carry_out(self) -> Tensor:
-        """Combines the operands; an integer is a parameter of the operation."""
+        """Runs the operation; an integer operand becomes a parameter of the operation."""
         left, right = self.input_tensor_a, self.input_tensor_b
         if isinstance(right, Integral) and isinstance(left, Tensor) and not self.activated:
             unary = PAIRS[self._operation].op.lower()
@@ -58,12 +58,12 @@ class OfIntegers(Placed, Written, Activations, Grids):
 
 
 class Extremum(Typed, Placed, Written, Activations):
-    """The larger or smaller of two operands; with a number it is a function of one tensor, perhaps converted after."""
+    """Maximum or minimum; with a number, it runs as a function of one tensor, whose result may be converted."""
 
     _others = SCALAR
 
     def carry_out(self) -> Tensor:
-        """Combines the operands; a number is a parameter of the operation."""
+        """Runs the operation; a number becomes a parameter of the operation."""
         left, right = self.input_tensor_a, self.input_tensor_b
         if not isinstance(right, Real) or not isinstance(left, Tensor):
             return super().carry_out()
@@ -73,7 +73,7 @@ class Extremum(Typed, Placed, Written, Activations):
 
 
 class Remainder(Placed, Grids):
-    """What a division leaves; with a number it is a function of one tensor, but of int32 and an integer."""
+    """The remainder of a division; a number makes it a function of one tensor, except an integer with int32."""
 
     def carry_out(self) -> Tensor:
         """Combines the operands."""
@@ -96,13 +96,13 @@ class Remainder(Placed, Grids):
 
 
 class ShortRemainder(Remainder):
-    """One with its own name of a number."""
+    """A remainder whose second parameter has another name for a number."""
 
     _others: ClassVar[Mapping[str, Sequence[str]]] = {"scalar": ("input_tensor_b",)}
 
 
 class WholeRemainder(Remainder, Whole):
-    """One with all parameters."""
+    """A remainder with all parameters."""
 
 
 class WithoutPlace(Typed, Written, Placed, Activations, OfTensors):
@@ -114,7 +114,7 @@ class OfTwoTensors(Placed, OfTensors):
 
 
 class Fast(Whole):
-    """A function with a mode of the matrix unit that nothing depends on."""
+    """A function whose fast mode has no effect."""
 
     fast_and_approximate_mode: bool = param("Planned as the exact mode.", default=False)
 
@@ -186,12 +186,12 @@ class ShortInPlace(Activations, Grids):
 
 
 class FastInPlace(ShortInPlace):
-    """One with a mode of the matrix unit."""
+    """An in-place function with a mode that uses the matrix unit."""
 
     fast_and_approximate_mode: bool | None = param("Compute a quotient with the matrix unit.", default=False)
 
     def carry_out(self) -> Tensor:
-        """Divides; quotients of integers are floats, which the first operand does not hold."""
+        """Divides; refuses integers, whose float quotients the first operand cannot hold."""
         left, right = self.input_tensor_a, self.input_tensor_b
         whole = right.spec.data_format == INT32 if isinstance(right, Tensor) else isinstance(right, Integral)
         if whole and isinstance(left, Tensor) and left.spec.data_format == INT32:

@@ -1,4 +1,4 @@
-"""ttnn's functions between shards and one of several equal slices of a tensor's rows."""
+"""ttnn's functions that copy one of several equal slices of a tensor to shards, or shards to a slice."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,24 +29,24 @@ def interleaved_to_sharded_partial(
     *,
     output_dtype: DataType | None = None,
 ) -> Tensor:
-    """One of several equal slices of an interleaved tensor, as a tensor in shards.
+    """Copies one of several equal slices of an interleaved tensor to shards.
 
     Args:
         input_tensor: An interleaved tensor on the device, of four axes and in TILE layout.
-        grid: Columns and rows of cores at (0, 0), of which the shards take the first; no CoreRangeSet.
+        grid: (columns, rows) of a grid at (0, 0), whose first cores hold the shards; not a CoreRangeSet.
         shard_shape: Rows and columns of a shard, in elements.
-        num_slices: Slices into which the rows of all images are cut, one image below the other, with padding.
-        slice_index: Which slice, from 0.
+        num_slices: Number of slices of the rows of all images, including padding.
+        slice_index: Index of the slice, from 0.
         shard_scheme: HEIGHT_, WIDTH_ or BLOCK_SHARDED.
-        shard_orientation: Whether shards are dealt along rows or columns of cores.
+        shard_orientation: Whether shards are assigned along rows or columns of cores.
         output_dtype: Data type of the result; None for that of the tensor.
 
     Returns:
-        The slice in L1, of shape [1, 1, rows, columns]; padding counts as rows and columns.
+        The slice in L1, of shape [1, 1, rows, columns] including padding.
 
     Raises:
         ArgumentError: The device is strict, and the real library would copy bits without a conversion.
-        NotSimulatedError: The slice is no whole tiles, or the tensor has not four axes.
+        NotSimulatedError: The slice does not consist of whole tiles, or the tensor does not have four axes.
 
     Examples:
         >>> tensor = ttnn.zeros((1, 1, 128, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -79,9 +79,9 @@ def sharded_to_interleaved_partial(
 
     Args:
         input_tensor: A sharded tensor on the device, in TILE layout.
-        cache_tensor: The tensor to write, in TILE layout, with ``num_slices`` times its rows.
-        num_slices: Slices into which the rows of all images of ``cache_tensor`` are cut, with padding.
-        slice_index: Which slice, from 0.
+        cache_tensor: The tensor to write, in TILE layout, with ``num_slices`` times the rows of ``input_tensor``.
+        num_slices: Number of slices of the rows of all images of ``cache_tensor``, including padding.
+        slice_index: Index of the slice, from 0.
         memory_config: Accepted as in ttnn; ``cache_tensor`` stays where it is.
         output_dtype: Accepted as in ttnn; ``cache_tensor`` keeps its data type.
 

@@ -1,4 +1,4 @@
-"""ttnn's functions that cut a tensor into parts, or put parts of it in another order: as in ttnn, by slices."""
+"""ttnn.chunk, split and roll, which, as in ttnn, slice a tensor and concatenate slices."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ TILES_OF_A_PART = 4  # in L1, by the real library's estimate of what parts in L1
 
 
 def _parts(owner: str, tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig | None) -> list[Tensor]:
-    """Slices of some sizes along an axis, one after the other."""
+    """Consecutive slices of given sizes along an axis."""
     shape = list(tensor.shape)
 
     def call() -> list[Tensor]:
@@ -39,10 +39,10 @@ def _parts(owner: str, tensor: Tensor, sizes: Sequence[int], axis: int, place: M
 
 @operation
 def chunk(input_tensor: Tensor, chunks: int, dim: object) -> list[Tensor]:
-    """A tensor cut along an axis into parts of equal length, of which the last may be shorter.
+    """Splits a tensor along an axis into parts of equal length; the last part may be shorter.
 
     Args:
-        chunks: How many parts there are at most.
+        chunks: Maximum number of parts.
         dim: The axis; negative numbers count from the last.
 
     Returns:
@@ -71,11 +71,11 @@ def chunk(input_tensor: Tensor, chunks: int, dim: object) -> list[Tensor]:
 def roll(
     input_tensor: Tensor, shifts: object, dim: object = None, *, memory_config: MemoryConfig | None = None
 ) -> Tensor:
-    """A tensor whose elements are shifted along axes; what leaves an axis comes in again at its other end.
+    """Shifts the elements of a tensor cyclically along axes.
 
     Args:
         shifts: Number of places, or one number for each axis of ``dim``.
-        dim: The axis or the axes; None for all elements in a row.
+        dim: The axis or the axes; None shifts the flattened tensor.
 
     Returns:
         A tensor of the same shape.
@@ -139,7 +139,7 @@ def _integers(name: str, values: object) -> list[int]:
 
 
 def _turned(tensor: Tensor, shift: int, axis: int) -> list[Tensor]:
-    """The part that comes in at the beginning of an axis, and the rest."""
+    """The part that moves to the beginning of an axis, and the rest."""
     begins, ends, steps = [0] * len(tensor.shape), list(tensor.shape), [1] * len(tensor.shape)
     begins[axis] = kept = ends[axis] - shift
     left = slice(tensor, begins, ends, steps)
@@ -151,10 +151,10 @@ def _turned(tensor: Tensor, shift: int, axis: int) -> list[Tensor]:
 def split(
     input_tensor: Tensor, split_size: object, dim: object = 0, *, memory_config: MemoryConfig | None = None
 ) -> list[Tensor]:
-    """A tensor cut along an axis into parts of a length, of which the last may be shorter, or of given lengths.
+    """Splits a tensor along an axis into parts of one length, the last of which may be shorter, or of given lengths.
 
     Args:
-        split_size: Length of the parts, or the length of each, which sum to the side.
+        split_size: Length of the parts, or a list of lengths, whose sum is the side.
         dim: The axis; negative numbers count from the last.
 
     Returns:
@@ -212,7 +212,7 @@ def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig 
 
 
 def _parts_of_blocks(source: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig) -> list[Tensor]:
-    """Parts of one length that fill an axis, cut from blocks of it, each of which goes before the next is cut."""
+    """Parts of one length that fill an axis, cut from blocks; each block is freed before the next block is cut."""
     begins, ends = [0] * len(source.shape), list(source.shape)
     parts = list[Tensor]()
     for first in range(0, len(sizes), PARTS_OF_A_BLOCK):
@@ -225,7 +225,7 @@ def _parts_of_blocks(source: Tensor, sizes: Sequence[int], axis: int, place: Mem
 
 
 def _parts_place(tensor: Tensor, sizes: Sequence[int], axis: int) -> MemoryConfig:
-    """Where parts lie if nobody says: as `parts_place`, and in DRAM if a core's L1 would not hold all of several."""
+    """The default memory of parts: that of `parts_place`, or DRAM if the L1 of a core could not hold all parts."""
     device, spec = required_device("split", tensor), tensor.spec
     where = parts_place(spec, sizes, axis)
     if len(sizes) <= READS_OF_L1 or where.buffer_type is BufferType.DRAM or where.is_sharded():

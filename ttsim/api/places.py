@@ -1,4 +1,4 @@
-"""ttnn's functions that find places of elements along an axis."""
+"""ttnn.argmax, topk and sort."""
 
 from dataclasses import replace
 
@@ -39,24 +39,23 @@ def argmax(
     output_tensor: Tensor | None = None,
     enable_secondary_dm: bool | None = None,
 ) -> Tensor:
-    """The place of the largest element along an axis, the first of equal ones.
+    """The index of the largest element along an axis; the first index if several elements are equal.
 
-    Rows of ROW_MAJOR tensors are searched by several cores, rows and columns of tiles by one core; other axes are
-    compared tile by tile. Numbers were never compared with recordings of the real kernels.
+    Several cores search the rows of ROW_MAJOR tensors, one core searches the rows and columns of tiles; other axes are
+    compared tile by tile. Values were never compared with recordings of the real kernels.
 
     Args:
         input_tensor: An interleaved tensor on the device.
-        dim: The axis; negative numbers count from the last. None finds the place among all elements of rows.
+        dim: The axis; negative numbers count from the last. None searches the flattened ROW_MAJOR tensor.
         keepdim: Keep the axis, or all axes, with length 1.
-        sub_core_grids: Cores that share rows, in one rectangle or two, or images; None for all. One core searches
-            tiles.
+        sub_core_grids: Cores that share rows (one or two rectangles) or images; None for all. One core searches tiles.
         memory_config: Memory of the result, interleaved; None for that of the tensor.
-        output_tensor: A tensor that receives the places and is returned; its memory is that of the result.
+        output_tensor: A tensor that receives the indices and is returned; the result has its memory.
         enable_secondary_dm: Whether both data movement processors of a core read rows of a ROW_MAJOR tensor, which
-            takes several rows in a page of the result; None where there are such rows.
+            needs several rows per page of the result; None enables it where possible.
 
     Returns:
-        Places from 0 on, uint32 in ROW_MAJOR layout.
+        Indices from 0, uint32 in ROW_MAJOR layout.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[1.0, 5.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -94,26 +93,26 @@ def topk(
     output_tensor: object = None,
     stable: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The largest or smallest elements of each row in order, and their places.
+    """The largest or smallest elements along an axis in order, and their indices.
 
-    Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
+    Equal elements keep their order. Values were never compared with recordings of the real kernels.
 
     Args:
         input_tensor: A tensor on the device in TILE layout.
-        k: How many elements; of bfloat16 on Blackhole, more than 64 are not simulated.
+        k: Number of elements; more than 64 bfloat16 elements on Blackhole are not simulated.
         dim: The axis; negative numbers count from the last.
-        largest: The largest elements, in falling order; False for the smallest, in rising order.
+        largest: True for the largest elements in descending order, False for the smallest in ascending order.
         sorted: Accepted as in ttnn; elements are always in order.
         memory_config: Memory of the results, interleaved; None for that of the tensor.
-        sub_core_grids: Cores that may be used, for wide rows a rectangle, whose cores share them; None for all.
-        indices_tensor: Numbers of all elements of rows, in tiles of uint16, uint32 or int32 (not uint16 beside
-            float32), which are given instead of places; of fewer than 64 columns, in at least four axes.
-        output_tensor: Two tensors that receive the results of the last axis and are returned; of other axes, the
-            results are new tensors, as in ttnn.
-        stable: Accepted as in ttnn; equal elements are always in the order of their places.
+        sub_core_grids: Cores that may be used, for wide rows a rectangle whose cores share each row; None for all.
+        indices_tensor: A number for every element, returned instead of its index: uint16, uint32 or int32 in TILE
+            layout (not uint16 with float32); for fewer than 64 columns, of rank 4 or more.
+        output_tensor: Two tensors that receive the results and are returned, if ``dim`` is the last axis; for other
+            axes, as in ttnn, the results are new tensors.
+        stable: Accepted as in ttnn; equal elements always keep their order.
 
     Returns:
-        The elements, and their places from 0 on: uint16, or uint32 for float32 and more than 65,536 columns.
+        The elements, and their indices from 0: uint16, or uint32 for float32 and more than 65,536 columns.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.arange(64.0).reshape(1, 64), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -152,22 +151,22 @@ def sort(
     memory_config: MemoryConfig | None = None,
     out: object = None,
 ) -> tuple[Tensor, Tensor]:
-    """The elements along an axis in order, and their places.
+    """The sorted elements along an axis, and their indices.
 
-    Of equal elements the first comes first. Numbers were never compared with recordings of the real kernels.
+    Equal elements keep their order. Values were never compared with recordings of the real kernels.
 
     Args:
         input_tensor: A tensor on the device; in ROW_MAJOR layout, its axis has more than 16 elements.
         dim: The axis, of at most 2,048 elements; negative numbers count from the last.
         descending: The largest elements come first.
-        stable: Accepted as in ttnn; equal elements are always in the order of their places.
-        out: Two tensors that receive the results. They keep their buffers along a last axis of a power of two of
-            elements from 64 on, up to padding of tiles, in the layout of ``input_tensor``; else they get new ones, as
-            in ttnn, in the memory in which the call leaves its results.
+        stable: Accepted as in ttnn; equal elements always keep their order.
+        out: Two tensors that receive the results. They keep their buffers if ``dim`` is the last axis, its padded
+            length is a power of two and at least 64, and their layout is that of ``input_tensor``. Otherwise, as in
+            ttnn, they get new buffers in the memory of the results.
 
     Returns:
-        The elements, and their places from 0 on: uint16, or uint32 for float32 and uint16. Of an axis that is not the
-        last, both lie in the memory of a sharded tensor; ``memory_config`` then has no effect.
+        The elements, and their indices from 0: uint16, or uint32 for float32 and uint16. If the tensor is sharded and
+        ``dim`` is not the last axis, both are in the memory of the tensor, and ``memory_config`` has no effect.
 
     Examples:
         >>> tensor = ttnn.Tensor(np.array([[3.0, 1.0, 2.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
@@ -198,7 +197,7 @@ def sort(
 
 
 def _places_in_order(tensor: Tensor, place: MemoryConfig | None) -> Tensor:
-    """Zeros in the shape of a tensor, from the host."""
+    """Zeros with the shape of a tensor, created on the host."""
     wide = tensor.dtype in (DataType.FLOAT32, DataType.UINT16)
     dtype = DataType.UINT32 if wide else DataType.UINT16
     return zeros(tensor.shape, dtype, tensor.layout, tensor.device(), place or tensor.memory_config())

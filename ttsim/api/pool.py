@@ -51,7 +51,7 @@ def max_pool2d(
     output_layout: Layout = Layout.ROW_MAJOR,
     config_tensor_in_dram: bool = False,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The maximum of every window of images, channel by channel.
+    """Max pooling: the maximum of every window of an image, for each channel.
 
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, in TILE or ROW_MAJOR
@@ -61,23 +61,23 @@ def max_pool2d(
         input_w: Columns of an image, W.
         channels: Channels, C.
         kernel_size: Rows and columns of a window.
-        stride: Distance from window to window, down and across.
+        stride: Distance between windows, down and across.
         padding: (height, width) or (top, bottom, left, right), at most half a window.
-        dilation: Distance from tap to tap, down and across; ttnn has no default.
+        dilation: Distance between taps of a window, down and across; as in ttnn, required.
         ceil_mode: Round the output size up: the last window may extend beyond the padding.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
-        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        dram_slice_config: Slices of images in DRAM; None for the fewest slices that fit L1.
+        applied_shard_scheme: Sharding of an interleaved tensor; None lets the call choose.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_halo_output: Move the halo's output up in L1 after the input is released.
-        return_indices: Return the place of each maximum in its image as well.
+        return_indices: Return the index of each maximum in its image as well.
         dtype: Data type of the result.
         output_layout: Layout of the result.
         config_tensor_in_dram: Keep the index tensors, which locate windows, in DRAM instead of L1_SMALL.
 
     Returns:
-        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise; with ``return_indices`` also the places
-        row * W + column, uint16 or, in images of more than 65,535 pixels, uint32.
+        [1, 1, N*OH*OW, C], sharded unless ``memory_config`` says otherwise; with ``return_indices`` also the indices
+        row * W + column, uint16, or uint32 for images of more than 65,535 pixels.
 
     Examples:
         >>> image = ttnn.from_numpy(np.arange(512).reshape(1, 1, 16, 32), ttnn.bfloat16, device=device)
@@ -134,7 +134,9 @@ def avg_pool2d(
     output_layout: Layout = Layout.ROW_MAJOR,
     config_tensor_in_dram: bool = False,
 ) -> Tensor:
-    """The average of every window of images, channel by channel; 1 / its numbers has the bits of a bfloat16, cut off.
+    """Average pooling: the average of every window of an image, for each channel.
+
+    As on the device, sums are multiplied by the reciprocal of the divisor, truncated to bfloat16.
 
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, bfloat16 or block floats, in TILE or ROW_MAJOR
@@ -144,14 +146,14 @@ def avg_pool2d(
         input_w: Columns of an image, W.
         channels: Channels, C.
         kernel_size: Rows and columns of a window.
-        stride: Distance from window to window, down and across.
+        stride: Distance between windows, down and across.
         padding: (height, width) or (top, bottom, left, right), at most half a window.
-        ceil_mode: Round the output size up: the last window may extend beyond the padding, which does not count.
-        count_include_pad: The zeros of the padding count as numbers.
-        divisor_override: What sums are divided by; None for how many numbers a window has.
+        ceil_mode: Round the output size up: the last window may extend beyond the padding; that part is not counted.
+        count_include_pad: Count the zeros of the padding in the divisor.
+        divisor_override: Divisor of the sums; None for the number of elements of a window.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
-        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        dram_slice_config: Slices of images in DRAM; None for the fewest slices that fit L1.
+        applied_shard_scheme: Sharding of an interleaved tensor; None lets the call choose.
         compute_kernel_config: None for HiFi4, with a 32-bit Dst for windows of more than a tile's rows.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_halo_output: Move the halo's output up in L1 after the input is released.
@@ -207,7 +209,7 @@ def adaptive_avg_pool2d(
     deallocate_input: bool = False,
     reallocate_output: bool = True,
 ) -> Tensor:
-    """Averages of as many windows as asked for: `avg_pool2d` with the window, stride and padding that give them.
+    """Average pooling to a given output size: `avg_pool2d` with the window, stride and padding that produce it.
 
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, as in `avg_pool2d`.
@@ -217,8 +219,8 @@ def adaptive_avg_pool2d(
         channels: Channels, C.
         output_size: Rows and columns of the result, OH and OW.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
-        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        dram_slice_config: Slices of images in DRAM; None for the fewest slices that fit L1.
+        applied_shard_scheme: Sharding of an interleaved tensor; None lets the call choose.
         compute_kernel_config: As in `avg_pool2d`.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_output: Move the halo's output up in L1 after the input is released.
@@ -266,7 +268,7 @@ def adaptive_max_pool2d(
     deallocate_input: bool = False,
     reallocate_output: bool = True,
 ) -> Tensor:
-    """Maxima of as many windows as asked for: `max_pool2d` with the window, stride and padding that give them.
+    """Max pooling to a given output size: `max_pool2d` with the window, stride and padding that produce it.
 
     Args:
         input_tensor: [1, 1, N*H*W, C] or [N, H, W, C] on the device, as in `max_pool2d`.
@@ -276,8 +278,8 @@ def adaptive_max_pool2d(
         channels: Channels, C.
         output_size: Rows and columns of the result, OH and OW.
         memory_config: Memory of the result; None for shards on the cores of the input.
-        dram_slice_config: How images in DRAM are cut into slices; None for as few as fit L1.
-        applied_shard_scheme: How an interleaved tensor is sharded; None lets the call choose.
+        dram_slice_config: Slices of images in DRAM; None for the fewest slices that fit L1.
+        applied_shard_scheme: Sharding of an interleaved tensor; None lets the call choose.
         deallocate_input: Release the sharded input as soon as the halo operation has read it.
         reallocate_output: Move the halo's output up in L1 after the input is released.
 
@@ -312,10 +314,10 @@ def adaptive_max_pool2d(
 def global_avg_pool2d(
     input_tensor: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
-    """The average of each image, channel by channel: `avg_pool2d` with a window as large as the image, in tiles.
+    """The average of each image, for each channel: `avg_pool2d` with a window of the image's size, in TILE layout.
 
     Args:
-        input_tensor: [N, H, W, C], [H, W, C] or [H, W] on the device; shards are brought into interleaved memory first.
+        input_tensor: [N, H, W, C], [H, W, C] or [H, W] on the device; a sharded tensor is copied to interleaved memory.
         memory_config: Memory of the result; None for that of the tensor.
         dtype: Checked as in `avg_pool2d`; the result keeps the data type of the tensor.
 
@@ -377,7 +379,7 @@ def _averaging(
 def _pooled(
     call: PoolArguments, input_tensor: Tensor, dram_slice_config: Conv2dSliceConfig | None
 ) -> tuple[Tensor, ...]:
-    """The results of a call: the pooled images, and perhaps the places of the maxima."""
+    """The results of a call: the pooled images, and the indices of the maxima if requested."""
     device = required_device(call.function, input_tensor)
     reads = device.strict or device.values != "off"  # of another volume, nothing but the plan is known
     validate(call, strict=reads)

@@ -22,7 +22,7 @@ SLICES: Final = "Slices for inputs in DRAM; None lets the call choose."
 
 
 class Preparation(Windows2d):
-    """What all preparations have: the call to come, whose input is described."""
+    """Parameters of all preparations: the later call and a description of its input."""
 
     input_memory_config: MemoryConfig = param("Memory of the input of the later call.")
     input_layout: Layout = param("Layout of the input of the later call.")
@@ -42,7 +42,7 @@ class Preparation(Windows2d):
         return {}
 
     def prepared(self, role: str, tensor: Tensor, *, weight: Operand, bias: Operand | None) -> Tensor:
-        """The tensor ("weight" or "bias", on the host) as the call to come prepares it; of its plan only the upload."""
+        """The host tensor "weight" or "bias" as the later call prepares it; runs only the upload of its plan."""
         device, own = self.device, self.own_arguments()
         image = (self.batch_size, self.input_height, self.input_width, self.in_channels)
         place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
@@ -131,7 +131,7 @@ class PrepareConvTranspose2dWeights(OfWeights, name="prepare_conv_transpose2d_we
     mirror_kernel: bool = param("False if the kernel is flipped already.", default=True)
 
     def own_arguments(self) -> dict[str, Any]:
-        """Output padding, and whether the kernel is flipped here."""
+        """Output padding, and whether the preparation flips the kernel."""
         return {"output_padding": two(self.output_padding), "mirror_kernel": self.mirror_kernel}
 
 
@@ -198,10 +198,10 @@ class PrepareConvBias(OfBias, name="prepare_conv_bias", prefix=""):
 def _future_input(
     image_shape: tuple[int, int, int, int], dtype: DataType, layout: Layout, place: MemoryConfig
 ) -> Operand:
-    """The input that the call will have; shards are left to the call where the config names none.
+    """The input of the later call; without a shard spec, the call chooses the shards.
 
-    Rows of block floats, which no tensor has, can be described all the same, and mean rows of bfloat16. So can shards
-    that the image does not fit: nothing but their cores and their width is asked.
+    ROW_MAJOR block floats, which no tensor can have, mean ROW_MAJOR bfloat16. Shards may be too small for the image:
+    only their cores and width are used.
     """
     batch, height, width, channels = image_shape
     config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
@@ -217,7 +217,7 @@ def _future_input(
 
 
 def _placeholder(shape: tuple[int, ...]) -> Operand:
-    """A host tensor whose shape alone matters."""
+    """A host tensor of which only the shape is used."""
     return Operand(spec=TensorSpec(shape, FLOAT32, Layout.ROW_MAJOR), on_host=True)
 
 

@@ -1,4 +1,4 @@
-"""ttnn's quotients, powers and other element-wise functions that choose among device operations."""
+"""ttnn's quotients, powers and other element-wise functions that select one of several device operations."""
 
 from collections.abc import Sequence
 from math import inf, log, nan, pi
@@ -38,7 +38,7 @@ def _divided(
     activations: tuple[object, object, object],
     cores: object = None,
 ) -> Tensor:
-    """A quotient, and perhaps a rounding of it; integers of int32 have operations of their own."""
+    """A quotient, optionally rounded; int32 has its own operations."""
     whole = all(
         operand.spec.data_format == INT32 if isinstance(operand, Tensor) else isinstance(operand, Integral)
         for operand in operands
@@ -110,7 +110,7 @@ def div(
     sub_core_grids: object = None,
     sub_device_id: object = None,
 ) -> Tensor:
-    """A quotient, and a second operation if it is rounded."""
+    """One operation, and a second operation for rounding."""
     require_legacy("div", use_legacy, (input_tensor_a, input_tensor_b))
     require_left_out("div", sub_device_id=sub_device_id)
     operands = (input_tensor_a, input_tensor_b)
@@ -172,7 +172,7 @@ def pow(
     input_tensor_a_activations: object = (),
     input_tensor_b_activations: object = (),
 ) -> Tensor:
-    """One operation; a number to the power of a tensor fills a tensor first."""
+    """One operation; for a number to the power of a tensor, a tensor is filled with the number first."""
     settings: dict[str, Any] = {"dtype": dtype, "memory_config": memory_config, "output_tensor": output_tensor}
     settings |= {"activations": activations, "left_activations": input_tensor_a_activations}
     settings |= {"right_activations": input_tensor_b_activations}
@@ -218,7 +218,7 @@ def addalpha(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """A sum whose second operand is multiplied first."""
+    """A product and a sum."""
     placed = {"memory_config": memory_config, "output_tensor": output_tensor}
     return _with_factor("addalpha", "add", (input_tensor_a, input_tensor_b), alpha, **placed)
 
@@ -232,13 +232,13 @@ def subalpha(
     memory_config: MemoryConfig | None = None,
     output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """A difference whose second operand is multiplied first."""
+    """A product and a difference."""
     placed = {"memory_config": memory_config, "output_tensor": output_tensor}
     return _with_factor("subalpha", "subtract", (input_tensor_a, input_tensor_b), alpha, **placed)
 
 
 def _inverse(name: str, value: object) -> float | None:
-    """What a division by a number multiplies with; None for a division by 0."""
+    """The factor that replaces a division by a number; None for a division by 0."""
     if not isinstance(value, Real):
         raise wrong(name, f"value must be a Tensor or a number, not {shown(value)}")
     return 1 / float(value) if value else None
@@ -246,7 +246,7 @@ def _inverse(name: str, value: object) -> float | None:
 
 @public("x / y rounded down, and x / y where that is infinite.", "floor_div(x, y)", "[[0.0, 1.0]]", others=NUMBER)
 def floor_div(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """Two quotients, a rounding and a choice; with a number a product and a rounding."""
+    """Two quotients, a rounding and a where; for a number, a product and a rounding."""
     if not isinstance(input_tensor_b, Tensor):
         factor = _inverse("floor_div", input_tensor_b)
         if factor is None:
@@ -268,7 +268,7 @@ def floor_div(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: 
 
 @public("x / y, and 0 where y is 0.", "div_no_nan(x, y)", "[[0.5, 1.0]]", others=NUMBER)
 def div_no_nan(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """A quotient and a choice; with a number a product."""
+    """A quotient and a where; for a number, a product."""
     if not isinstance(input_tensor_b, Tensor):
         factor = _inverse("div_no_nan", input_tensor_b)
         if factor is None:
@@ -291,7 +291,7 @@ def isclose(
     equal_nan: bool = False,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """One operation, of int32 converted to float32."""
+    """One operation; int32 is converted to float32 first."""
     if not isinstance(rtol, Real) or not isinstance(atol, Real):
         raise wrong("isclose", f"rtol and atol must be numbers, not {shown((rtol, atol))}")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
@@ -326,7 +326,7 @@ def bias_gelu(
     sub_core_grids: object = None,
     sub_device_id: object = None,
 ) -> Tensor:
-    """One operation, with a number two."""
+    """One operation; two for a number."""
     require_left_out("bias_gelu", sub_device_id=sub_device_id)
     cores = allowed("bias_gelu", sub_core_grids)
     placed: dict[str, Any] = {"memory_config": memory_config, "output_tensor": output_tensor}

@@ -22,7 +22,7 @@ from ttsim.runtime.types.configs import WormholeComputeKernelConfig
 
 
 def dims_of(owner: str, dim: object) -> tuple[int, ...]:
-    """The axes that an argument names; none for None. Raises ArgumentTypeError for what is no integer."""
+    """The axes of an argument; empty for None. Raises ArgumentTypeError for an axis that is not an integer."""
     several = isinstance(dim, Sequence) and not isinstance(dim, str)
     dims: list[Any] = list(dim) if several else [] if dim is None else [dim]  # type: ignore[call-overload]
     for number in dims:
@@ -32,7 +32,7 @@ def dims_of(owner: str, dim: object) -> tuple[int, ...]:
 
 
 def compute_fields(config: WormholeComputeKernelConfig | None) -> dict[str, Any]:
-    """Fidelity and width of Dst of a compute config; nothing for the library's own."""
+    """Fidelity and width of Dst of a compute config; empty for the library's default."""
     if config is None:
         return {}
     chosen = config.argument()
@@ -42,7 +42,7 @@ def compute_fields(config: WormholeComputeKernelConfig | None) -> dict[str, Any]
 
 
 class AlongAxes(Call):
-    """What all reductions have."""
+    """Parameters of all reductions."""
 
     input_tensor: Tensor = param("A tensor on the device.", kw_only=False)
     dim: object = param(
@@ -51,16 +51,16 @@ class AlongAxes(Call):
     keepdim: bool = param("Keep reduced axes with length 1.", default=False, kw_only=False)
     memory_config: MemoryConfig | None = param("Memory of the result; None for that of the tensor.", default=None)
     compute_kernel_config: WormholeComputeKernelConfig | None = param("None for HiFi4 and a 32-bit Dst.", default=None)
-    scalar: float = param("Every result is multiplied by it.", default=1.0)
-    correction: object = param("Without effect, as in ttnn.", default=None)
+    scalar: float = param("Factor of every result.", default=1.0)
+    correction: object = param("Accepted as in ttnn, where it has no effect.", default=None)
     sub_core_grids: CoreRangeSet | None = param("Cores that may be used; None for all.", default=None)
 
 
 class Reducing(AlongAxes):
-    """What sum, mean, max and min have."""
+    """Parameters of sum, mean, max and min."""
 
     fast_and_approximate_mode: bool = param(
-        "Reduce float32 with the matrix unit, which cuts it to TF32, and not with the vector unit.", default=False
+        "Reduce float32 on the matrix unit, which truncates it to TF32, instead of the vector unit.", default=False
     )
 
     _reduction: ClassVar[Reduction]
@@ -101,7 +101,7 @@ _PARAMETERS = (
 
 
 class _Summing(Reducing):
-    output_layout: Layout | None = param("Layout of the result; None for what the program gives.", default=None)
+    output_layout: Layout | None = param("Layout of the result; None for that of the program.", default=None)
 
 
 def _reduction(
@@ -140,14 +140,14 @@ min = _reduction("min", "The smallest", Reduction.MIN, (1.0, 3.0))
 
 
 class Deviating(AlongAxes):
-    """What std and var have."""
+    """Parameters of std and var."""
 
     compute_kernel_config: WormholeComputeKernelConfig | None = param("None for a 32-bit Dst.", default=None)
-    scalar: float = param("The tensor is multiplied by it.", default=1.0)
+    scalar: float = param("Factor of the tensor.", default=1.0)
     correction: bool = param("Divide by one less than the number of elements.", default=True)
 
     def run(self) -> Tensor:
-        """Reduces the tensor; the deviation of single elements is created on the host."""
+        """Reduces the tensor; the result for single elements is created on the host."""
         tensor, name = self.input_tensor, self._name
         dims = dims_of(name, self.dim)
         device = required_device(name, tensor)

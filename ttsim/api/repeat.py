@@ -29,11 +29,11 @@ def repeat(
     memory_config: MemoryConfig | None = None,
     optional_output_tensor: Tensor | None = None,
 ) -> Tensor:
-    """A tensor as often along each axis as ``repeat_dims`` says.
+    """A tensor repeated along each axis.
 
     Args:
         input_tensor: A tensor on the device.
-        repeat_dims: Counts for the last axes, or for more axes than there are: new axes come in front.
+        repeat_dims: Counts for the last axes; more counts than axes add axes in front.
         memory_config: Memory of the result; None for that of the tensor, in larger or more shards.
         optional_output_tensor: A tensor that receives the result and is returned; its memory is that of the result.
 
@@ -75,13 +75,13 @@ def _repeated(
 
 @operation
 def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """A tensor whose sides of 1 are repeated to the sides of a shape, as `repeat` does it.
+    """A tensor whose sides of length 1 are repeated to a given shape, by `repeat`.
 
     Args:
-        output_shape: Sides of the result, of which new ones come in front; -1 keeps a side.
+        output_shape: Sides of the result; new axes come in front, and -1 keeps a side.
 
     Returns:
-        A tensor of the shape; the tensor itself if nothing is repeated.
+        A tensor of this shape; the tensor itself if nothing is repeated.
 
     Examples:
         >>> tensor = ttnn.zeros((1, 32), device=device)
@@ -104,7 +104,7 @@ def expand(input_tensor: Tensor, output_shape: object, *, memory_config: MemoryC
 
 
 def _require_expandable(side: int, length: int, *, is_new: bool) -> None:
-    """Raises DeviceError for a side that does not become as long; one of a new axis is 1."""
+    """Raises DeviceError for a side that cannot be expanded; the side of a new axis counts as 1."""
     if is_new and length < 0:
         raise DeviceError(
             f"Leading dimension must be non-negative (got {length}); it has no corresponding input dimension\n"
@@ -125,15 +125,15 @@ def _require_expandable(side: int, length: int, *, is_new: bool) -> None:
 def broadcast_to(
     input: Tensor, output_shape: object, *, memory_config: MemoryConfig | None = None, output: Tensor | None = None
 ) -> Tensor:
-    """A tensor whose sides of 1 are repeated to the sides of a shape, within tiles, too.
+    """A tensor whose sides of length 1 are repeated to a given shape, also within tiles.
 
     Args:
         input: An interleaved tensor on the device, in TILE layout.
-        output_shape: Up to four sides, of which new ones come in front.
+        output_shape: Up to four sides; new axes come in front.
         output: A tensor that receives the result and is returned.
 
     Returns:
-        A tensor of the shape.
+        A tensor of this shape.
 
     Examples:
         >>> tensor = ttnn.ones((1, 1, 1, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -150,11 +150,11 @@ def repeat_interleave(
 ) -> Tensor:
     """A tensor with every element of an axis repeated.
 
-    As in ttnn, tensors that no program repeats are joined with themselves along a new axis, which takes several device
+    As in ttnn, tensors without a repeat program are concatenated with themselves along a new axis, in several device
     operations.
 
     Args:
-        repeats: How often each element comes.
+        repeats: How often each element is repeated.
         dim: The axis; negative numbers count from the last.
 
     Returns:
@@ -183,7 +183,7 @@ def repeat_interleave(
 
 
 def _of_vector(tensor: Tensor, repeats: int, place: MemoryConfig | None) -> Tensor:
-    """A vector whose elements are repeated, as a column."""
+    """Repeats the elements of a vector, as a column."""
     column = reshape(tensor, (-1, 1))
     again = repeat_interleave(column, repeats, 0, memory_config=place)
     result = reshape(again, (-1,))
@@ -192,7 +192,7 @@ def _of_vector(tensor: Tensor, repeats: int, place: MemoryConfig | None) -> Tens
 
 
 def _joined(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig | None) -> Tensor:
-    """A tensor of two axes or more whose elements are repeated by joining rows, in DRAM if it lies in shards."""
+    """Repeats elements of a tensor of rank 2 or more by concatenating rows; a sharded tensor is moved to DRAM."""
     where = tensor.spec.memory_config
     if not where.is_sharded():
         return _each(tensor, repeats, axis, where if place is None else place)
@@ -208,7 +208,7 @@ def _joined(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig | None)
 
 
 def _in_shards(tensor: Tensor, repeats: int, axis: int) -> Tensor:
-    """Images of rows in shards whose elements are repeated by `upsample`, in larger shards on the same cores."""
+    """Repeats elements of sharded ROW_MAJOR images by `upsample`, in larger shards on the same cores."""
     images, rows, columns, channels = tensor.shape
     if axis == IMAGE_RANK - 1:
         turned = transpose(tensor, -1, -2)
@@ -223,7 +223,7 @@ def _in_shards(tensor: Tensor, repeats: int, axis: int) -> Tensor:
 
 
 def _each(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig) -> Tensor:
-    """A tensor whose elements are repeated, by joining rows; the last axis is transposed before."""
+    """Repeats elements of a tensor by concatenating rows; the last axis is transposed first."""
     dtype, sides, turns = tensor.dtype, list(tensor.shape), axis == len(tensor.shape) - 1
     converts = dtype == uint8 or (dtype in (bfloat8_b, bfloat4_b) and not turns)
     wide = typecast(tensor, bfloat16, memory_config=place) if converts else tensor

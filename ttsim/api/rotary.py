@@ -1,4 +1,4 @@
-"""Rotary embeddings: ttnn.experimental.rotary_embedding, its form of llama, and the exchange of halves."""
+"""Rotary embeddings: ttnn.experimental.rotary_embedding, rotary_embedding_llama and rotate_half."""
 
 from collections.abc import Mapping
 
@@ -27,19 +27,19 @@ def rotary_embedding(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Rows times cosines, plus their exchanged halves, of which the first is negative, times sines.
+    """Rotary embedding: ``x * cos + rotate_half(x) * sin``.
 
     Args:
-        input_tensor: [batch, heads, rows, columns] on the device, 32 columns or a multiple of 64; sharded by HEIGHT at
-            most. Tensors in ROW_MAJOR layout are tilized first.
+        input_tensor: [batch, heads, rows, columns] on the device, 32 columns or a multiple of 64; interleaved or in
+            HEIGHT shards. A ROW_MAJOR tensor is tilized first.
         cos_cache: Cosines [1, 1, rows or more, columns], in any layout.
         sin_cache: Sines, of the same shape and data type.
-        token_index: The row of both tables that all rows take; None gives each row its own.
-        memory_config: Memory of the result; None for that of the tensor. Shards follow from the tensor.
+        token_index: The row of both tables for all rows; None uses row i for row i.
+        memory_config: Memory of the result; None for that of the tensor. Shards are determined by the tensor.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi4 and 16 bits.
 
     Returns:
-        A tensor of the input's data type in TILE layout, with the rows of whole tiles.
+        A tensor of the input's data type in TILE layout, with rows rounded up to whole tiles.
 
     Examples:
         >>> x = ttnn.ones((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -88,17 +88,17 @@ def rotary_embedding_llama(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Rows times cosines, plus their columns times a matrix times sines; the matrix turns pairs of columns.
+    """Rotary embedding of llama: ``x * cos + (x @ trans_mat) * sin``; the matrix rotates pairs of columns.
 
     Args:
         input_tensor: [batch, heads, rows, columns] of bfloat16 in TILE layout, of up to 256 columns. In decode mode
-            [1, users, heads, columns], in HEIGHT shards of a user each.
+            [1, users, heads, columns], in HEIGHT shards of one user each.
         cos_cache: Cosines [1, 1 or heads, rows or more, columns]; in decode mode [1, users, 1, columns], in HEIGHT
             shards on the same cores.
         sin_cache: Sines, of the same shape.
-        trans_mat: [1, 1, 32, 32], by which each 32 columns are multiplied; in decode mode such a matrix on every core.
-        is_decode_mode: Rows are heads of one token for each user, who has a row of both tables.
-        memory_config: Memory of the result, interleaved or sharded as the tensor is; None for that of the tensor.
+        trans_mat: [1, 1, 32, 32], the matrix for each 32 columns; in decode mode, one such matrix on every core.
+        is_decode_mode: Rows are the heads of one token per user, and each user has one row of both tables.
+        memory_config: Memory of the result, interleaved or sharded like the tensor; None for that of the tensor.
         compute_kernel_config: Fidelity and width of Dst; None for HiFi4 and 16 bits.
 
     Returns:
@@ -130,7 +130,7 @@ def rotary_embedding_llama(
 
 @experimental
 def rotate_half(input: Tensor, *, memory_config: MemoryConfig | None = None) -> Tensor:
-    """The halves of rows, exchanged, the first of them negative.
+    """Swaps the halves of rows and negates the new first half: ``concat(-second_half, first_half)``.
 
     Args:
         input: Interleaved rows of a multiple of 64 columns on the device. Rows in ROW_MAJOR layout are tilized first.

@@ -28,7 +28,7 @@ def rotate(
     interpolation_mode: str = "nearest",
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """Images that are rotated counterclockwise around a center, on as many pixels.
+    """Rotates images counterclockwise around a center; the size stays the same.
 
     Args:
         input_tensor: [N, H, W, C] on the device, bfloat16 or float32, in ROW_MAJOR layout, interleaved or in HEIGHT
@@ -36,7 +36,7 @@ def rotate(
         angle: Degrees.
         center: Column and row; None for the middle of the image.
         fill: The number outside the image.
-        expand: False; the real library refuses larger images.
+        expand: Must be False; the real library refuses larger images.
         interpolation_mode: "nearest", or "bilinear" for up to 256 channels, a multiple of 32.
         memory_config: Memory of the result; None for that of the images.
 
@@ -45,7 +45,7 @@ def rotate(
 
     Raises:
         DeviceError: The real library refuses the call.
-        ArgumentError: On a strict device, for "nearest" of float32 with a ``fill``, which the real library gets wrong.
+        ArgumentError: The device is strict, and the real library is wrong for "nearest" of float32 with ``fill``.
 
     Examples:
         >>> image = ttnn.from_numpy(np.array([[1, 2], [3, 4]]).reshape(1, 2, 2, 1), ttnn.bfloat16, device=device)

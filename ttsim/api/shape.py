@@ -37,7 +37,7 @@ from ttsim.runtime.types.tensors import DataType, resolved_shape
 
 
 class TileReshapeMapMode(PlainEnum):
-    """Whether `reshape` builds its map of tiles again; a program here always does. The numbers are ttnn's.
+    """Whether `reshape` rebuilds its map of tiles; programs here always do. Member values are ttnn's.
 
     Examples:
         >>> ttnn.TileReshapeMapMode.RECREATE.value
@@ -67,9 +67,9 @@ def concat(
         dim: The axis; negative numbers count from the last.
         memory_config: Memory of the result; None for DRAM.
         output_tensor: Refused, as by ttnn; None creates a new tensor.
-        groups: Parts that each of two HEIGHT-sharded tensors is cut into: the result has the first parts of both,
-            then the second parts, and so on. Other tensors are not cut, as in ttnn.
-        sub_core_grids: Cores that may be used where pages are joined; None for all.
+        groups: Number of parts of each of two HEIGHT-sharded tensors: the result has the first parts of both, then the
+            second parts, and so on. As in ttnn, ignored for other tensors.
+        sub_core_grids: Cores that may be used to concatenate pages; None for all.
 
     Returns:
         A tensor whose side ``dim`` is the sum of the sides of all tensors.
@@ -114,7 +114,7 @@ def permute(
 
     Args:
         dims: For each axis of the result, the axis of ``input_tensor``.
-        pad_value: Accepted as in ttnn; padding is no part of a tensor's values here.
+        pad_value: Accepted as in ttnn; ttsim does not keep values of padding.
 
     Returns:
         A tensor whose side i is side ``dims[i]`` of ``input_tensor``.
@@ -179,10 +179,10 @@ def transpose(
 def convert_to_hwc(
     input: Tensor, *, memory_config: MemoryConfig | None = None, dtype: DataType | None = None
 ) -> Tensor:
-    """[1, B, C, H*W] as [1, 1, B*H*W, C], with C rounded up to a multiple of 16 bytes.
+    """Converts [1, B, C, H*W] to [1, 1, B*H*W, C], with C rounded up to a multiple of 16 bytes.
 
-    In the real library the added channels hold what lay in memory before. A convolution of C channels ignores them; a
-    strict device refuses every other use of the result with an ArgumentError, and on other devices they are zeros.
+    In the real library the added channels have undefined contents. A convolution of C channels ignores them; a strict
+    device refuses every other use of the result with an ArgumentError. On other devices they are zeros.
 
     Args:
         input: A WIDTH-sharded tensor in ROW_MAJOR layout, in L1 or DRAM.
@@ -208,7 +208,7 @@ def convert_to_hwc(
 
 @operation_as("ttnn.experimental.")
 def convert_to_chw(input: Tensor, *, dtype: DataType | None = None) -> Tensor:
-    """[1, 1, H*W, C] as [1, 1, C, H*W].
+    """Converts [1, 1, H*W, C] to [1, 1, C, H*W].
 
     Args:
         input: A HEIGHT-sharded tensor in TILE layout, in L1; block floats need a ``dtype``.
@@ -239,18 +239,18 @@ def reshape(
 ) -> Tensor:
     """The same elements in another shape of the same volume.
 
-    A device tensor whose pages keep their contents shares its buffer with the result; otherwise a program moves the
-    elements, and shards are redistributed.
+    If the pages of a device tensor keep their contents, the result shares its buffer. Otherwise a program moves the
+    elements and redistributes shards.
 
     Args:
         input_tensor: A tensor on the host or the device.
         shape: The new sides; one of them may be -1.
-        padded_shape: Ignored for tiles, as in ttnn, and the shape itself for rows; where the shape has another volume
-            than the tensor, not simulated.
-        pad_value: What the padding of tiles is filled with after a program moved them.
-        reshape_tile_mode: Accepted as in ttnn: whether the map of tiles is built again; a program always builds it.
-        sub_core_grids: Cores that may be used between interleaved places; None for all.
-        skip_padding_fill: Do not fill the padding, whatever ``pad_value`` says.
+        padded_shape: As in ttnn, ignored in TILE layout; in ROW_MAJOR layout it must equal ``shape``. Not simulated if
+            the volume of ``shape`` differs from the tensor's.
+        pad_value: Value that fills the padding of tiles after a program moved them.
+        reshape_tile_mode: Accepted as in ttnn; a program always rebuilds the map of tiles.
+        sub_core_grids: Cores that may be used for interleaved tensors; None for all.
+        skip_padding_fill: Do not fill the padding; ``pad_value`` then has no effect.
 
     Returns:
         A tensor of the new shape.
@@ -269,7 +269,7 @@ def reshape(
 
 
 def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...]) -> None:
-    """Raises NotSimulatedError for sides with padding that are no plain reshape, ArgumentTypeError beside a -1."""
+    """Raises NotSimulatedError for a padded shape that is not a plain reshape, ArgumentTypeError if a side is -1."""
     if min((*shape, *padded), default=0) < 0:
         raise wrong("reshape", f"give all sides of shape, at least 0, beside padded_shape, not {list(shape)}")
     if prod(shape) != tensor.spec.volume:
@@ -280,10 +280,11 @@ def _check_padded(tensor: Tensor, shape: tuple[int, ...], padded: tuple[int, ...
 
 @operation
 def view(input_tensor: Tensor, shape: object) -> Tensor:
-    """A tensor on the device under another shape with rows of the same length, in the same buffer.
+    """A device tensor of another shape with rows of the same length that shares the buffer.
 
     Args:
-        shape: The new sides; one of them may be -1. Tiles keep the rows of an image, or have whole tiles of them.
+        shape: The new sides; one side may be -1. In TILE layout, the number of rows of an image stays the same, or
+            the rows are whole tiles.
 
     Returns:
         The view; ``input_tensor`` itself in its own shape.
@@ -312,7 +313,7 @@ def reshape_on_device(
     *,
     memory_config: MemoryConfig | None = None,
 ) -> Tensor:
-    """A tensor in another shape of four axes: rows of the same length in their buffer, others in a new one.
+    """A tensor in another shape of rank 4; if rows keep their length it shares the buffer, otherwise it has a new one.
 
     Args:
         W: The first side; one of the sides may be -1.
@@ -325,7 +326,7 @@ def reshape_on_device(
         A tensor of the shape [W, Z, Y, X].
 
     Raises:
-        NotSimulatedError: The real library shows padding.
+        NotSimulatedError: In the real library, padding would appear among the elements.
 
     Examples:
         >>> tensor = ttnn.zeros((1, 1, 64, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -355,7 +356,7 @@ def _reshaped(
     *arguments: Hashable,
     **options: Hashable,
 ) -> Tensor:
-    """The tensor in a shape of its volume, by a plan; by its own method on the host, and for prepared weights."""
+    """The reshaped tensor; a plan reshapes device tensors, a method host tensors and prepared weights."""
     device = tensor.device()
     if device is None or tensor.keeps_padding:
         return tensor.reshape(shape)
@@ -365,14 +366,14 @@ def _reshaped(
 
 @on_device
 def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """The same elements without sides of length 1.
+    """A tensor without axes of length 1.
 
     Args:
         input_tensor: A tensor on the host or the device.
-        dim: The axis or the different axes to drop where their side is 1; None for every side of 1.
+        dim: The axis or axes to drop if their side is 1; None for every axis of length 1.
 
     Returns:
-        A tensor of lower rank; ``input_tensor`` itself if no side is dropped.
+        A tensor of lower rank; ``input_tensor`` itself if no axis is dropped.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -392,7 +393,7 @@ def squeeze(input_tensor: Tensor, dim: int | Sequence[int] | None = None) -> Ten
 
 
 def _different_axes(dims: Sequence[object], rank: int) -> list[int]:
-    """Axes of squeeze counted from the front, the last first, as the library looks at them."""
+    """The axes of squeeze as non-negative numbers in descending order, in which the library checks them."""
     numbers = [required_integer("squeeze", "dim", dim) for dim in dims]
     axes = sorted((number + rank if number < 0 else number for number in numbers), reverse=True)
     for place, axis in enumerate(axes):
@@ -405,11 +406,11 @@ def _different_axes(dims: Sequence[object], rank: int) -> list[int]:
 
 @on_device
 def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
-    """The same elements with one more side, of length 1.
+    """A tensor with an additional axis of length 1.
 
     Args:
         input_tensor: A tensor on the host or the device.
-        dim: The axis of the result that has length 1; negative numbers count from the last.
+        dim: Position of the new axis in the result; negative numbers count from the last.
 
     Returns:
         A tensor whose rank is higher by one.
@@ -430,14 +431,14 @@ def unsqueeze(input_tensor: Tensor, dim: int) -> Tensor:
 
 @on_device
 def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
-    """Tensors of one shape joined along a new axis: each is unsqueezed, then all are concatenated, as in ttnn.
+    """Stacks tensors of one shape along a new axis: as in ttnn, unsqueezes each and concatenates all.
 
     Args:
         input_tensors: Tensors on one device, of one layout.
         dim: The new axis of the result; negative numbers count from the last.
 
     Returns:
-        A tensor in DRAM, interleaved, whose side ``dim`` is the number of tensors.
+        An interleaved tensor in DRAM whose side ``dim`` is the number of tensors.
 
     Raises:
         ArgumentTypeError: ``input_tensors`` is not a sequence of tensors.
@@ -463,7 +464,7 @@ def stack(input_tensors: Sequence[Tensor], dim: int) -> Tensor:
 
 @on_device
 def unsqueeze_to_4D(tensor: Tensor) -> Tensor:  # noqa: N802 - ttnn's name
-    """The same elements with sides of length 1 in front until the rank is 4.
+    """A tensor with axes of length 1 added in front until the rank is 4.
 
     Args:
         tensor: A tensor on the host or the device.
@@ -494,7 +495,7 @@ def _axis(function: str, dim: object, rank: int) -> int:
 
 
 def _no_axis(function: str, dim: int, rank: int) -> str:
-    """What the library says of an axis that there is not, and the beginning of ours."""
+    """The library's error text for a missing axis, and the beginning of our sentence."""
     return (
         f"Dimension out of range (expected to be in range of [{-rank},{rank - 1}], but got {dim})\n"
         f"{function}: dim must lie between {-rank} and {rank - 1}"
@@ -513,16 +514,16 @@ def slice(
     pad_value: float | None = None,
     sub_core_grids: CoreRangeSet | None = None,
 ) -> Tensor:
-    """A box of a tensor, in the tensor's layout; block floats that begin inside tiles become bfloat16.
+    """A part of a tensor, in the tensor's layout; block floats that begin inside a tile become bfloat16.
 
     Args:
         slice_start: First index of each axis.
-        slice_end: Index after the last one of each axis.
+        slice_end: Index after the last index of each axis.
         slice_step: Distance between indices of each axis; None for 1.
         memory_config: Memory of the result; None for that of the tensor, with smaller shards.
-        output_tensor: A tensor that receives the box and is returned; its memory is that of the result.
+        output_tensor: A tensor that receives the result and is returned; the result has its memory.
         sub_core_grids: Cores that may be used; None for all.
-        pad_value: What the padding of the last tiles is filled with, where the box ends within tiles; None leaves it.
+        pad_value: Value that fills the padding of the last tiles if the result ends inside tiles; None does not fill.
 
     Returns:
         A tensor whose sides are (end - start) / step, rounded up.
@@ -544,6 +545,6 @@ def slice(
 
 
 def _cuts_tiles(tensor: Tensor, box: Tensor) -> bool:
-    """Whether a box of a tensor ends within tiles of which it leaves a part: one of its last two sides."""
+    """Whether a slice ends inside a tile along one of the last two axes."""
     sides = zip(box.shape[-2:], box.padded_shape[-2:], tensor.shape[-2:], strict=True)
     return any(side not in (padded, whole) for side, padded, whole in sides)

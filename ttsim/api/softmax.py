@@ -1,4 +1,4 @@
-"""ttnn.softmax, alone or with a scale and a mask, and the same in place."""
+"""ttnn.softmax, with and without scale and mask, and the in-place forms."""
 
 from device.errors import DeviceError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, MemoryConfig
@@ -30,14 +30,14 @@ def softmax(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     numeric_stable: bool = True,
 ) -> Tensor:
-    """Exponentials divided by their sum along an axis.
+    """The softmax along an axis: exponentials divided by their sum.
 
     Args:
-        input_tensor: A tensor of floats on the device in TILE layout; rows of rank 4 are tilized.
+        input_tensor: A float tensor on the device in TILE layout; a ROW_MAJOR tensor of rank 4 is tilized.
         dim: The axis; negative numbers count from the last.
         memory_config: Memory of the result; None for that of the tensor.
         compute_kernel_config: Width of sums; None for float32.
-        numeric_stable: Subtract the largest number of the axis first; other axes than the last always do.
+        numeric_stable: Subtract the maximum along the axis first; always done for axes other than the last.
 
     Returns:
         A tensor of the same shape and data type, in TILE layout.
@@ -60,14 +60,14 @@ def softmax_in_place(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     numeric_stable: bool = True,
 ) -> Tensor:
-    """The softmax along the last axis of a tensor of rank 4, written over the tensor.
+    """The softmax along the last axis of a tensor of rank 4, in place.
 
     Args:
         input_tensor: [B, H, rows, columns] of floats on the device, in TILE layout.
         dim: The last axis, 3 or -1.
         program_config: Blocks of a sharded tensor, or the default for any tensor.
-        compute_kernel_config: Width of sums; None for float32, or the tensor's width where blocks are given.
-        numeric_stable: Subtract the largest number of a row first.
+        compute_kernel_config: Width of sums; None for float32, or for the tensor's width if blocks are given.
+        numeric_stable: Subtract the maximum of a row first.
 
     Returns:
         The tensor itself.
@@ -95,13 +95,13 @@ def scale_mask_softmax(
     """The softmax of ``input_tensor * scale + mask`` along the last axis.
 
     Args:
-        input_tensor: [B, H, rows, columns] of floats on the device; rows are tilized.
-        scale: A factor that float32 holds exactly; only with a mask.
-        mask: [B, 1, 1 or 32, columns], whose first row is added to every row.
+        input_tensor: [B, H, rows, columns] of floats on the device; a ROW_MAJOR tensor is tilized.
+        scale: A factor that float32 represents exactly; requires a mask.
+        mask: [B, 1, 1 or 32, columns]; the first row is added to every row.
         memory_config: Memory of the result; None for that of the tensor.
-        is_causal_mask: All rows of the mask are added, to 32 rows after the other.
+        is_causal_mask: Add all 32 rows of the mask, to every 32 rows of the tensor.
         compute_kernel_config: Width of sums; None for float32.
-        numeric_stable: Subtract the largest number of a row first.
+        numeric_stable: Subtract the maximum of a row first.
 
     Returns:
         A tensor of the same shape and data type, in TILE layout.
@@ -127,17 +127,17 @@ def scale_mask_softmax_in_place(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     numeric_stable: bool = False,
 ) -> Tensor:
-    """The softmax of ``input_tensor * scale + mask`` along the last axis, written over the tensor.
+    """The softmax of ``input_tensor * scale + mask`` along the last axis, in place.
 
     Args:
         input_tensor: [B, H, rows, columns] of floats on the device, in TILE layout.
-        scale: A factor; only with a mask.
-        mask: [B, 1, rows, columns] whose first row is added to every row; of shards also [B, 1, columns / 32, 32] in
+        scale: A factor; requires a mask.
+        mask: [B, 1, rows, columns]; the first row is added to every row. With shards also [B, 1, columns / 32, 32] in
             ROW_MAJOR layout.
         program_config: Blocks of a sharded tensor, or the default for any tensor.
-        is_causal_mask: All rows of the mask are added, each to its own.
+        is_causal_mask: Add every row of the mask to the corresponding row of the tensor.
         compute_kernel_config: Width of sums; None for float32, or the tensor's width where blocks are given.
-        numeric_stable: Subtract the largest number of a row first.
+        numeric_stable: Subtract the maximum of a row first.
 
     Returns:
         The tensor itself.
@@ -163,15 +163,15 @@ def scale_causal_mask_hw_dims_softmax_in_place(
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
     numeric_stable: bool = False,
 ) -> Tensor:
-    """The softmax of shards times a factor plus a causal mask of one image for all heads, written over the shards.
+    """The softmax of ``input_tensor * scale + mask`` of a sharded tensor with one causal mask for all heads, in place.
 
     Args:
         input_tensor: [B, H, rows, columns] of floats in HEIGHT shards, in TILE layout.
-        scale: A factor that float32 holds exactly; required.
+        scale: A factor that float32 represents exactly; required.
         mask: [1, 1, rows, columns], interleaved, in TILE layout.
         program_config: Blocks of the shards; required.
         compute_kernel_config: Width of sums; None for the tensor's width.
-        numeric_stable: Subtract the largest number of a row first.
+        numeric_stable: Subtract the maximum of a row first.
 
     Returns:
         The tensor itself.
@@ -206,7 +206,7 @@ def computed_softmax(
     compute: WormholeComputeKernelConfig | None,
     **arguments: object,
 ) -> Tensor:
-    """The softmax that arguments of `SoftmaxArguments` describe, as the function ``owner`` of ttnn computes it."""
+    """Plans and runs the softmax of `SoftmaxArguments` for the ttnn function ``owner``."""
     device = required_device(owner, tensor)
     if mask is not None:
         require_allocated(mask, first_line="Tensor is not allocated")

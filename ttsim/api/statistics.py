@@ -1,4 +1,4 @@
-"""ttnn's statistics of the matrices of a tensor and its losses, as calls of other functions."""
+"""ttnn's statistics of matrices and its losses, composed of other functions."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ IMAGE = "ttnn.triu(ttnn.full((1, 1, 32, 32), 2.0, layout=ttnn.TILE_LAYOUT, devic
 
 
 def _centered(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean of every matrix, and the tensor without it."""
+    """The mean of every matrix, and the difference of the tensor and its means."""
     middle = mean(tensor, MATRIX, True)
     return middle, bcast(tensor, middle, BcastOpMath.SUB, BcastOpDim.HW)
 
@@ -60,7 +60,7 @@ def normalize_hw(input_tensor: Tensor, *, memory_config: MemoryConfig | None = N
 
 
 class LossReductionMode(PlainEnum):
-    """What a loss gives: an element for every pair, their mean or their sum.
+    """The result of a loss: all losses, their mean or their sum.
 
     Examples:
         >>> ttnn.LossReductionMode.MEAN.value
@@ -78,7 +78,7 @@ def _loss(
     memory_config: MemoryConfig | None,
     output_tensor: Tensor | None,
 ) -> Tensor:
-    """A function of every difference, perhaps reduced; the caller's tensor receives what is not reduced."""
+    """A function of every difference, optionally reduced; without a reduction, it is written to the caller's tensor."""
     placed = {"memory_config": memory_config, "output_tensor": output_tensor}
     losses = combined(name, "subtract", tensors, activations=(function,), **placed)  # type: ignore[arg-type]
     place = memory_config or tensors[0].memory_config()
@@ -91,7 +91,7 @@ def _loss(
 
 
 def _loss_of(name: str, function: str, differences: str) -> Callable[..., Tensor]:
-    """A loss by its name: a function of every difference, perhaps reduced."""
+    """The loss function of this name: a function of every difference, optionally reduced."""
 
     def loss(
         input_reference: Tensor,

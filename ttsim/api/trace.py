@@ -1,7 +1,7 @@
 """ttnn's functions for traces, events and queues.
 
-There is one queue, and calls have finished when they return: events have passed when they are recorded, a second queue
-is the same queue, and time is serial.
+All queues are one queue, and a call has finished when it returns. So an event has passed when it is recorded, and the
+times of calls add up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ class QueueId(int):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """As the real library prints it."""
+        """The text that the real library prints."""
         return f"QueueId({int(self)})"
 
 
 @contextmanager
 def command_queue(cq_id: int) -> Iterator[None]:
-    """A context in which calls go to a command queue; all queues are one queue here.
+    """A context that sends calls to a command queue; all queues are the same queue here.
 
     Args:
         cq_id: Number of the queue.
@@ -56,7 +56,7 @@ def command_queue(cq_id: int) -> Iterator[None]:
 
 
 def get_current_command_queue_id_for_thread() -> QueueId:
-    """The queue that calls of this thread go to.
+    """The queue of this thread's calls.
 
     Returns:
         The first queue.
@@ -89,7 +89,7 @@ def is_trace_capture_active(device: Device) -> bool:
 
 
 def begin_trace_capture(mesh_device: Device, *, cq_id: int | None = None) -> MeshTraceId:
-    """Begins to capture the calls on a device, which run meanwhile as usual, until `end_trace_capture`.
+    """Captures the calls on a device until `end_trace_capture`; the calls run as usual.
 
     Args:
         mesh_device: The device.
@@ -126,7 +126,7 @@ def end_trace_capture(mesh_device: Device, trace_id: MeshTraceId, *, cq_id: int 
 
     Args:
         mesh_device: The device.
-        trace_id: What `begin_trace_capture` returned.
+        trace_id: The number that `begin_trace_capture` returned.
         cq_id: Accepted as in ttnn; there is one queue.
 
     Raises:
@@ -154,9 +154,9 @@ def execute_trace(
 
     Args:
         mesh_device: The device.
-        trace_id: What `begin_trace_capture` returned.
+        trace_id: The number that `begin_trace_capture` returned.
         cq_id: Accepted as in ttnn; there is one queue.
-        blocking: Accepted as in ttnn; the calls have always finished on return.
+        blocking: Accepted as in ttnn; all calls have finished when this function returns.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -188,7 +188,7 @@ def release_trace(mesh_device: Device, trace_id: MeshTraceId) -> None:
 
     Args:
         mesh_device: The device.
-        trace_id: What `begin_trace_capture` returned.
+        trace_id: The number that `begin_trace_capture` returned.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -219,7 +219,7 @@ def _trace(function: str, device: Device, trace_id: MeshTraceId) -> Trace:
 def record_event(
     mesh_device: Device, cq_id: int | None = None, sub_device_ids: Sequence[object] = (), device_range: object = None
 ) -> MeshEvent:
-    """An event on a queue; calls have finished when they return, so the event has passed.
+    """Records an event on a queue; all earlier calls have finished, so the event has passed.
 
     Args:
         mesh_device: The device.

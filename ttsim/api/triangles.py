@@ -1,4 +1,4 @@
-"""ttnn's functions that keep a triangle of matrices: a product with a matrix of ones and zeros from the host."""
+"""ttnn.tril and ttnn.triu, which multiply by a matrix of ones and zeros from the host."""
 
 from typing import Final
 
@@ -21,15 +21,15 @@ WHOLE: Final = (DataType.INT32, DataType.UINT32)  # of which the matrix is, too
 @on_device
 @checked
 def tril(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryConfig | None = None) -> Tensor:
-    """The lower triangle of every matrix, with zeros above it.
+    """The lower triangle of every matrix, with zeros above the diagonal.
 
-    A matrix of ones and zeros, of int32 and uint32 for these and else of bfloat16, is written to the device and
-    multiplied. So zeros come out of a product, which of an infinity or NaN need not be 0. A tensor of
-    rank 1 is one row.
+    A matrix of ones and zeros (int32 or uint32 for tensors of these types, else bfloat16) is written to the device and
+    multiplied with the tensor, so infinity and NaN outside the triangle need not become 0. A tensor of rank 1 counts
+    as one row.
 
     Args:
-        input_tensor: [..., rows, columns] on the device; in ROW_MAJOR layout of whole tiles.
-        diagonal: The last diagonal that is kept: 0 for the main one, more above it, negative below it.
+        input_tensor: [..., rows, columns] on the device; a ROW_MAJOR tensor must consist of whole tiles.
+        diagonal: The last diagonal to keep: 0 for the main diagonal, positive above it, negative below it.
         memory_config: Memory of the matrix and of the result; None for that of ``input_tensor``.
 
     Returns:
@@ -37,7 +37,7 @@ def tril(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryCo
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: A ROW_MAJOR tensor does not consist of whole tiles or has one axis, or the two cannot be
+        DeviceError: A ROW_MAJOR tensor does not consist of whole tiles or has rank 1, or the matrices cannot be
             multiplied.
         OutOfMemoryError: The matrix or the result does not fit into the free part of its memory.
 
@@ -53,10 +53,10 @@ def tril(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryCo
 @checked
 @described(like=tril)
 def triu(input_tensor: Tensor, *, diagonal: Integer = 0, memory_config: MemoryConfig | None = None) -> Tensor:
-    """The upper triangle of every matrix, with zeros below it.
+    """The upper triangle of every matrix, with zeros below the diagonal.
 
     Args:
-        diagonal: The first diagonal that is kept: 0 for the main one, more above it, negative below it.
+        diagonal: The first diagonal to keep: 0 for the main diagonal, positive above it, negative below it.
 
     Examples:
         >>> x = ttnn.ones((2, 2), layout=ttnn.TILE_LAYOUT, device=device)

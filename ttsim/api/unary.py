@@ -1,4 +1,4 @@
-"""ttnn's functions of the elements of one tensor: one for every row of `FUNCTIONS` with a text."""
+"""ttnn's element-wise functions of one tensor: a function for every row of `FUNCTIONS` that has a text."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -27,7 +27,7 @@ from ttsim.runtime.types.docs import RAISES, documented
 
 
 class SigmoidMode(PlainEnum):
-    """How a sigmoid is computed: AccurateWithFastExp gives the values of Accurate, FastApproximate has no numbers.
+    """How a sigmoid is computed; AccurateWithFastExp gives the values of Accurate, FastApproximate none in ttsim.
 
     Examples:
         >>> ttnn.SigmoidMode.Accurate.value
@@ -40,7 +40,7 @@ class SigmoidMode(PlainEnum):
 
 
 class GeluVariant(PlainEnum):
-    """How a GELU is computed; FastLut has no numbers here.
+    """How a GELU is computed; values of FastLut are not simulated.
 
     Examples:
         >>> ttnn.GeluVariant.Accurate.value
@@ -60,9 +60,9 @@ OWN_KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     }
 )
 KEYWORD_TEXTS: Final = {
-    "vector_mode": "4 computes whole tiles, and 2 the first 16 columns of every tile, whose others stay as they are.",
-    "mode": "FastApproximate is planned without numbers.",
-    "variant": "FastLut is planned without numbers.",
+    "vector_mode": "4 computes whole tiles; 2 computes the first 16 columns of every tile and keeps the other columns.",
+    "mode": "How the function is computed; values of FastApproximate are not simulated.",
+    "variant": "How the function is computed; values of FastLut are not simulated.",
 }
 GELUS: Final[Mapping[GeluVariant, Activation]] = MappingProxyType(
     {
@@ -102,7 +102,7 @@ def _row(name: str) -> tuple[str, Mapping[str, float | None], tuple[float, ...]]
 
 
 def _variant(name: str, kwargs: dict[str, Any]) -> Activation | None:
-    """The function that its own keywords choose, which leave ``kwargs``; None for one without such keywords."""
+    """The function that keywords of its own select, which are removed from ``kwargs``; None without such keywords."""
     defaults = OWN_KEYWORDS.get(name, {})
     values = {key: kwargs.pop(key, default) for key, default in defaults.items()}
     for key, value in values.items():
@@ -120,7 +120,7 @@ def _variant(name: str, kwargs: dict[str, Any]) -> Activation | None:
 def _bound(
     name: str, parameters: Mapping[str, float | None], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[float, ...]:
-    """The numbers of a call, which are taken out of its keywords."""
+    """The parameters of a call, which are removed from its keywords."""
     placed = [key for key, default in parameters.items() if default is None]  # those with a default are keywords alone
     values = {**parameters, **dict(zip(placed, args, strict=False))}
     values.update({key: kwargs.pop(key) for key in parameters if key in kwargs})
@@ -198,10 +198,10 @@ def applied(
     then: tuple[Activation, ...] | None = None,
     seen_as: DataFormat | None = None,
 ) -> Tensor:
-    """An activation of every element of a tensor, as the function of this name runs it, on some cores or all.
+    """Applies an activation to every element of a tensor, as the ttnn function of this name does.
 
-    Activations ``then`` of the results are part of the same program, as `unary_chain` has them; None for none. The
-    results of a bitcast have the format ``seen_as``.
+    Activations ``then`` follow in the same program, as in `unary_chain`. The result of a bitcast has the format
+    ``seen_as``.
     """
     tensors = {"input": tensor} | ({} if output_tensor is None else {"target": output_tensor})
     device = device_of(tensors)
@@ -254,7 +254,7 @@ BITWISE_NOT_EXAMPLE: Final = """
 
 
 def _results(activation: str, numbers: tuple[float, ...]) -> list[float]:
-    """What a function gives for the numbers of its example, in bfloat16."""
+    """The results of a function for the numbers of its example, in bfloat16."""
     mode = VectorUnitMode(fp32_dest=False, reciprocal_table=False)
     row = FUNCTIONS[activation]
     defaults = tuple(default for default in row.parameters.values() if default is not None)

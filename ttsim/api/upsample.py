@@ -25,25 +25,25 @@ def upsample(
     memory_config: MemoryConfig | None = None,
     compute_kernel_config: WormholeComputeKernelConfig | None = None,
 ) -> Tensor:
-    """Larger images: output pixel (y, x) is input pixel (y / scale down, x / scale across), rounded down.
+    """Upsamples images: output pixel (y, x) is input pixel (y / scale_y, x / scale_x), rounded down.
 
-    Mode "bilinear" gives numbers between the four pixels around a place, as torch does without align_corners.
+    Mode "bilinear" interpolates between four pixels, like torch without align_corners.
 
     Args:
         input_tensor: [N, H, W, C] on the device; for "bilinear" bfloat16, and C a multiple of 32.
-        scale_factor: A positive number, or two of them, down and across; for "bilinear" whole numbers. Output sizes are
+        scale_factor: A positive number, or two numbers (scale_y, scale_x); integers for "bilinear". Output sizes are
             rounded down.
         mode: "nearest" or "bilinear".
-        memory_config: Memory of the result; None for that of the tensor, with larger shards, and for the shards of all
-            cores where "bilinear" gets an interleaved tensor.
+        memory_config: Memory of the result; None for that of the tensor, with larger shards, or, for "bilinear" of an
+            interleaved tensor, for shards on all cores.
         compute_kernel_config: Fidelity of "bilinear"; None for HiFi4. Dst has 16 bits.
 
     Returns:
-        [N, H * scale down, W * scale across, C].
+        [N, H * scale_y, W * scale_x, C].
 
     Raises:
-        ArgumentError: On a strict device, for tiles of float32, or tiles with padding for "bilinear", which the real
-            library gets wrong.
+        ArgumentError: The device is strict, and the real library is wrong: float32 in TILE layout, or padded tiles with
+            "bilinear".
 
     Examples:
         >>> image = ttnn.ones((1, 4, 4, 32), device=device)
@@ -80,7 +80,7 @@ def upsample(
 
 
 def _factors(scale_factor: object) -> tuple[float, float]:
-    """Scale factors down and across."""
+    """Scale factors along y and x."""
     numbers = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor, scale_factor]
     factors = [float(number) for number in numbers if isinstance(number, Real) and not isinstance(number, bool)]
     if not len(numbers) == len(factors) == 2:

@@ -1,7 +1,7 @@
-"""Results of calls on tensors without elements, for which the real library starts no program of the operation.
+"""Results of calls on tensors without elements, for which the real library does not run the operation's program.
 
-Reductions, tilize, untilize, softmax and topk make the result on the host; norms, sort and sums up to each element copy
-the tensor. Asked of ttnn 0.81.1. Other operations plan their programs for no cores.
+Reductions, tilize, untilize, softmax and topk create the result on the host; norms, sort and cumulative sums copy the
+tensor, as ttnn 0.81.1 does. Other operations plan their programs for no cores.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def made(
     dtype: DataType | None = None,
     layout: Layout | None = None,
 ) -> Tensor:
-    """A tensor of one number from the host; place, data type and layout are those of ``tensor`` where None."""
+    """A tensor of one number, created on the host; memory, data type and layout default to those of ``tensor``."""
     place = tensor.spec.memory_config if place is None else place
     dtype = dtype or tensor.dtype
     number = value if dtype.format.is_float or not isnan(value) else 0.0  # integers have no NaN

@@ -1,1 +1,1 @@
-"""Modules of ttnn that scripts import names from; ``import ttsim.device`` finds them, too."""
+"""Modules of ttnn that scripts import names from; ``import ttsim.device`` also finds them."""

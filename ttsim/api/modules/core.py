@@ -1,4 +1,4 @@
-"""ttnn.core: helpers that scripts take from there."""
+"""ttnn.core: helper functions that scripts import."""
 
 from ttsim.api.conversions import get_memory_config, is_tensor_storage_on_device
 from ttsim.api.creation import has_storage_type_of, has_tile_padding, is_sharded
@@ -33,7 +33,7 @@ def divup(a: int, b: int) -> int:
         b: Denominator.
 
     Returns:
-        The least integer that is no less than a / b.
+        The smallest integer not less than a / b.
 
     Examples:
         >>> ttnn.core.divup(33, 32)
@@ -43,14 +43,14 @@ def divup(a: int, b: int) -> int:
 
 
 def roundup(a: int, b: int) -> int:
-    """An integer rounded up to a whole multiple of another one.
+    """An integer rounded up to a multiple of another integer.
 
     Args:
         a: The integer.
-        b: The other one.
+        b: The other integer.
 
     Returns:
-        The least multiple of b that is no less than a.
+        The smallest multiple of b not less than a.
 
     Examples:
         >>> ttnn.core.roundup(33, 32)

@@ -1,4 +1,4 @@
-"""ttnn.database: the file that the real library's reports go to. There is none here, so that it is empty and closed."""
+"""ttnn.database, which the real library writes reports to: always empty and closed here."""
 
 SQLITE_CONNECTION = None
 DEVICE_IDS_IN_DATABASE: set[int] = set()

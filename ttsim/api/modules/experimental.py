@@ -1,4 +1,4 @@
-"""ttnn.experimental: what of it a script may ask for."""
+"""ttnn.experimental: the names that ttsim has."""
 
 from ttsim.api.accumulation import fast_reduce_nc, intimg
 from ttsim.api.conv3d import Conv3dConfig, conv3d, prepare_conv3d_weights

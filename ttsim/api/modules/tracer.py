@@ -1,4 +1,4 @@
-"""ttnn.tracer: records the operations of torch and ttnn as a graph, which ttsim does not; see ``ttsim.graph``."""
+"""ttnn.tracer, which records operations of torch and ttnn as a graph; ttsim does not trace, see ``ttsim.graph``."""
 
 from device.errors import ArgumentError
 from ttsim.runtime.types.signatures import public
@@ -7,7 +7,7 @@ __all__ = ["disable_tracing", "enable_tracing", "is_tracing_enabled", "trace", "
 
 
 def enable_tracing() -> None:
-    """Refuses: operations of torch are not traced.
+    """Always raises ArgumentError: operations of torch are not traced.
 
     Raises:
         ArgumentError: Always.
@@ -44,7 +44,7 @@ def is_tracing_enabled() -> bool:
 
 
 def trace() -> None:
-    """Refuses: operations of torch are not traced.
+    """Always raises ArgumentError: operations of torch are not traced.
 
     Raises:
         ArgumentError: Always.
@@ -60,7 +60,7 @@ def trace() -> None:
 
 
 def visualize(*_: object, **__: object) -> None:
-    """Refuses: nothing is drawn.
+    """Always raises ArgumentError: graphs are not drawn.
 
     Raises:
         ArgumentError: Always.

@@ -1,4 +1,4 @@
-"""ttnn.transformer: what of it a script may ask for."""
+"""ttnn.transformer: the names that ttsim has."""
 
 from ttsim.api.attention import scaled_dot_product_attention
 from ttsim.api.attention_decode import (

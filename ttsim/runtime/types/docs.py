@@ -1,4 +1,4 @@
-"""Docstrings with sections: a text that several functions share stands once and completes each docstring."""
+"""Completes the docstrings of functions with texts of arguments and errors that several functions share."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import cleandoc, signature
@@ -13,8 +13,8 @@ SECTIONS = ("Attributes", "Args", "Returns", "Raises", "Examples")  # in order
 RAISES: Mapping[str, str] = MappingProxyType(
     {
         "ArgumentTypeError": "An argument is unknown, missing or of the wrong type.",
-        "ArgumentError": "Arguments contradict each other, or ask for what is not simulated.",
-        "DeviceError": "A tensor is on the host or was deallocated, or the device cannot carry the call out.",
+        "ArgumentError": "Arguments contradict each other, or need a feature that is not simulated.",
+        "DeviceError": "A tensor is on the host or was deallocated, or the device cannot run the call.",
         "OutOfMemoryError": "A buffer does not fit into the free part of its memory.",
     }
 )  # of most functions; their docstrings say more where there is more to say
@@ -41,7 +41,7 @@ def inserted(doc: str, section: str, lines: str) -> str:
 
 
 def documented(doc: str, sections: Mapping[str, Mapping[str, str]], order: Iterable[str] = ()) -> str:
-    """A docstring with further texts by name in its sections; its own texts precede, and names stand in `order`."""
+    """A docstring with further texts in its sections; its own texts take precedence, and `order` sorts the names."""
     text = cleandoc(doc)
     for section, texts in sections.items():
         merged = {**texts, **texts_of(text, section)}
@@ -59,8 +59,8 @@ def described(*raises: str, like: Callable[..., object] | None = None) -> Callab
 
     Args:
         raises: Errors whose texts are those of `RAISES`.
-        like: A function whose texts stand for arguments of the same names and, where the docstring has no such
-            section, for what the function returns and raises.
+        like: A function that provides the texts of arguments of the same names, and the Returns and Raises sections
+            if the docstring has none.
     """
     other = cleandoc(like.__doc__ or "") if like else ""
 
