@@ -45,7 +45,7 @@ class Conv3dConfig(CheckedRecord):
     """
 
     weights_dtype: DataType = param("Accepted as in ttnn, where it has no effect either.", default=DataType.BFLOAT16)
-    output_layout: Layout = param("Accepted as in ttnn: the output has rows.", default=Layout.ROW_MAJOR)
+    output_layout: Layout = param("Accepted as in ttnn; the output is ROW_MAJOR.", default=Layout.ROW_MAJOR)
     T_out_block: int = param("Positions of a block along the depth.", default=1)
     W_out_block: int = param("Positions of a block along columns.", default=1)
     H_out_block: int = param("Positions of a block along rows.", default=1)

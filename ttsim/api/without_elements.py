@@ -47,10 +47,10 @@ def reduced(
     layout: Layout | None = None,
     fills: bool = False,
 ) -> Tensor:
-    """The result of a reduction along axes, all of one value: that of no elements.
+    """The result of reducing a tensor without elements: every element is the value of an empty reduction.
 
-    With ``fills`` a program has filled the padding of tiles before.
-    Raises DeviceError for an axis of 0 elements where no elements have no value (None).
+    With ``fills``, a program fills the padding of tiles first.
+    Raises DeviceError for an axis of length 0 if the empty reduction has no value (None).
     """
     sides = tuple(tensor.shape)
     if fills and tensor.layout is Layout.TILE:
