@@ -1,1 +1,1 @@
-"""Devices, tensors, and carrying out plans."""
+"""Devices, tensors, and the execution of plans."""

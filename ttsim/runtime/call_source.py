@@ -20,9 +20,9 @@ _DEFAULTS = {"stride": (1, 1), "padding": (0, 0, 0, 0), "output_padding": (0, 0)
 
 
 def estimate_source(call: ConvCall) -> str:
-    """Source of an estimate of a convolution, with descriptions for its tensors, on an open ``device``.
+    """Python source that estimates a convolution on an open ``device``, with descriptions of its tensors.
 
-    Prepared weights are described as raw weights that are to be prepared in the same format.
+    Prepared weights are described as raw weights to be prepared in the same format.
     """
     weights = call.conv_config.weights_format if call.weight.on_host else call.weight.spec.data_format
     config, compute = replace(call.conv_config, weights_format=weights), call.compute_config
@@ -45,7 +45,7 @@ def estimate_source(call: ConvCall) -> str:
 
 
 def source(value: object) -> str:
-    """A value under ttnn's names: formats, members of enumerations, and cores; any other value as Python writes it."""
+    """A value as Python source with ttnn's names for formats, enum members and cores; other values by ``repr``."""
     match value:
         case DataFormat():
             return f"ttnn.{DataType.of(value).name.lower()}"
@@ -72,13 +72,13 @@ def memory_config_source(config: MemoryConfig) -> str:
 
 
 def conv_config_source(config: ConvConfig) -> str:
-    """A Conv2dConfig: the fields that are not the default's."""
+    """A Conv2dConfig with the fields that differ from the default."""
     names = [field.name for field in fields(config)]
     return f"ttnn.Conv2dConfig({', '.join(_changed(names, config, ConvConfig()))})"
 
 
 def compute_config_source(config: WormholeComputeKernelConfig) -> str:
-    """A compute config: the fields that are not the default's."""
+    """A compute config with the fields that differ from the default."""
     default = WormholeComputeKernelConfig()
     return f"ttnn.WormholeComputeKernelConfig({', '.join(_changed(list(vars(config)), config, default))})"
 
@@ -92,18 +92,18 @@ def slice_config_source(config: SliceConfig) -> str:
 
 
 def raw_weight_shape(call: ConvCall) -> tuple[int, ...]:
-    """[C, O / groups, *kernel] of a transposed convolution, [O, C / groups, *kernel] of another."""
+    """[C, O / groups, *kernel] for a transposed convolution, [O, C / groups, *kernel] for other convolutions."""
     sides = (call.in_channels, call.out_channels) if call.rules.transposed else (call.out_channels, call.in_channels)
     return (sides[0], sides[1] // call.groups, *call.kernel_size)
 
 
 def slice_argument(call: ConvCall) -> str:
-    """The parameter name of the slices in the call's function."""
+    """The name of the slice config parameter of the call's function."""
     return "dram_slice_config" if call.rules.transposed else "slice_config"
 
 
 def _raw(operand: Operand, shape: tuple[int, ...]) -> str:
-    """A tensor on the host: the tensor itself, or the raw tensor that a prepared one was made of."""
+    """The tensor on the host; for a prepared tensor, the raw tensor that it was prepared from."""
     return _description(operand.spec, on_host=True) if operand.on_host else f"ttnn.TensorDescription({shape})"
 
 

@@ -1,4 +1,4 @@
-"""The door of every function of ttnn that works on a device: its turn on the device, and what follows a failure."""
+"""The decorator of every ttnn function on a device: serializes calls per device, cleans up after failures."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -19,12 +19,12 @@ MOST_QUEUES = 2  # of a device
 
 
 def on_device(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the library that waits for its turn on its device, and leaves no trace there when it fails.
+    """A decorator: the function waits until its device is free, and its effects on the device are undone if it fails.
 
-    What is not simulated is computed by the host where TTSIM_FALLBACK=host asks for it.
+    With TTSIM_FALLBACK=host, the host computes calls that are not simulated.
 
-    The device is the argument of this name, or else that of the first tensor on one, alone or in a list. As in ttnn,
-    every function takes a ``queue_id``, which chooses among the queues of a device; here all queues are one.
+    The device is the argument ``device``, or else the device of the first device tensor among arguments and lists. As
+    in ttnn, every function takes a ``queue_id``; here all queues are one.
     """
 
     @wraps(function)
@@ -60,13 +60,13 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _require_queue(number: object) -> None:
-    """Raises DeviceError for a number that no device has a queue of."""
+    """Raises DeviceError for a queue number that no device has."""
     if not (number is None or (isinstance(number, int) and 0 <= number < MOST_QUEUES)):
         raise DeviceError(f"cq_id {shown(number)} is out of range\nqueue_id: leave it out, or give 0 or 1")
 
 
 def _device_among(values: Iterable[object]) -> Device | None:
-    """The first device, or else the device of the first tensor on one, also in a list such as that of `concat`."""
+    """The first device, or else the device of the first device tensor, including tensors in lists."""
     known = [each for value in values for each in (value if isinstance(value, list | tuple) else (value,))]
     homes = [value.device() for value in known if isinstance(value, Tensor)]
     return next((value for value in (*known, *homes) if isinstance(value, Device)), None)

@@ -1,4 +1,4 @@
-"""Devices under ttnn's names: opening, closing, and what they say about themselves."""
+"""Devices with ttnn's interface: opening, closing and properties."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ class _Sides:
             raise ArgumentTypeError(f"{type(self).__name__}: sides must be integers, not {shown(sides)}") from None
 
     def dims(self) -> int:
-        """How many axes."""
+        """The number of axes."""
         return len(self._sides)
 
     def __getitem__(self, axis: int) -> int:
@@ -77,12 +77,12 @@ class MeshShape(_Sides):
     __slots__ = ()
 
     def mesh_size(self) -> int:
-        """Devices."""
+        """The number of devices."""
         return prod(self)
 
 
 class MeshCoordinate(_Sides):
-    """The place of a device in a mesh.
+    """The coordinate of a device in a mesh.
 
     Examples:
         >>> list(ttnn.MeshCoordinate(0, 0))
@@ -93,7 +93,7 @@ class MeshCoordinate(_Sides):
 
 
 class MeshCoordinateRange:
-    """The places of a mesh from one corner to another, both included; of a shape, all places.
+    """The coordinates of a mesh between two corners, both included; from a shape, all coordinates.
 
     Examples:
         >>> list(ttnn.MeshCoordinateRange(ttnn.MeshShape(1, 2)))
@@ -134,7 +134,7 @@ class Arch(PlainEnum):
 
     @classmethod
     def of(cls, spec: DeviceSpec) -> "Arch":
-        """The architecture that scripts take a device for: its family."""
+        """The architecture that scripts see, which is the family of the device."""
         return cls[spec.family.upper()]
 
 
@@ -212,18 +212,18 @@ class Device:
 
     @property
     def spec(self) -> DeviceSpec:
-        """What the device is made of."""
+        """The description of the device."""
         return self.machine.spec
 
     def listened(self) -> Machine:
-        """The machine, with every running graph capture listening: to be used for whatever a capture should see."""
+        """The machine, observed by every running graph capture; use it for everything that a capture should record."""
         for capture in current().captures if self._listens else ():
             capture.listen(self.machine, self.op_models)
         return self.machine
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Marks what happens inside as a function of the library, for whoever listens."""
+        """A context that reports its body to listeners as a call of a ttnn function."""
         machine = self.listened()
         machine.record(OperationBegin(name))
         before = tuple(self.functions)
@@ -236,18 +236,18 @@ class Device:
 
     @property
     def running(self) -> str:
-        """The function of the library that the user called and that has not returned yet; empty if there is none."""
+        """The name of the ttnn function that the user's running call entered first; empty if no call runs."""
         return self.functions[0] if self.functions else ""
 
     def tell_placed(self, buffer: Buffer, spec: TensorSpec) -> None:
-        """Tells listeners that a tensor came from the host, unless a call that they know of brought it."""
+        """Notifies listeners of a tensor from the host, unless it came in a call that they were notified of."""
         if not self.given and current().dispatch:
             for listener in self.listeners:
                 listener.placed(buffer, spec)
 
     @contextmanager
     def recording(self, events: list[Event]) -> Iterator[Machine]:
-        """Appends what happens on the device meanwhile to ``events``; gives the machine, as ``listened`` does."""
+        """A context that appends the events of the device to ``events``; yields the machine like ``listened``."""
         machine = self.listened()
         machine.recorders.append(events)
         try:
@@ -256,11 +256,11 @@ class Device:
             machine.recorders[:] = [recorder for recorder in machine.recorders if recorder is not events]
 
     def id(self) -> int:
-        """The number it was opened with."""
+        """The number with which the device was opened."""
         return self.device_id
 
     def arch(self) -> Arch:
-        """The architecture; of a device with an architecture of its own, the one that its file names as its family."""
+        """The architecture; for a device with another architecture, the family that its file names."""
         return Arch.of(self.spec)
 
     @property
@@ -269,7 +269,7 @@ class Device:
         return CoreGrid(x=self.spec.grid.cols, y=self.spec.grid.rows)
 
     def compute_with_storage_grid_size(self) -> CoreCoord:
-        """Columns and rows of worker cores, as a coordinate."""
+        """Columns and rows of worker cores as a CoreCoord."""
         return CoreCoord(self.spec.grid.cols, self.spec.grid.rows)
 
     def dram_grid_size(self) -> CoreCoord:
@@ -282,7 +282,7 @@ class Device:
         return self._mesh_shape
 
     def reshape(self, new_shape: MeshShape) -> None:
-        """Counts the devices in other rows and columns; raises ArgumentError for another number of devices."""
+        """Changes the shape of the mesh; raises ArgumentError for another number of devices."""
         require_type("reshape", MeshShape, new_shape=new_shape)
         if new_shape.mesh_size() != len(self.devices):
             raise ArgumentError(f"reshape: {new_shape} has {new_shape.mesh_size()} devices, not {len(self.devices)}")
@@ -293,7 +293,7 @@ class Device:
         return [device.device_id for device in self.devices]
 
     def get_device_id(self, coord: MeshCoordinate) -> int:
-        """The number of the device at a place; raises ArgumentError for a place outside the mesh."""
+        """The number of the device at a coordinate; raises ArgumentError outside the mesh."""
         require_type("get_device_id", MeshCoordinate, coord=coord)
         if len(coord) != len(self.shape) or not all(0 <= at < side for at, side in zip(coord, self.shape, strict=True)):
             raise ArgumentError(f"get_device_id: {coord} is no place of a mesh of {self.shape}")
@@ -303,7 +303,7 @@ class Device:
         return self.devices[place].device_id
 
     def get_submeshes(self) -> list["Device"]:
-        """None: parts of a mesh are not simulated as meshes."""
+        """An empty list: submeshes are not simulated."""
         return []
 
     def create_submesh(self, shape: MeshShape, offset: MeshCoordinate | None = None) -> "Device":
@@ -321,7 +321,7 @@ class Device:
         return [self.create_submesh(shape)]
 
     def get_num_devices(self) -> int:
-        """Devices of the mesh."""
+        """The number of devices of the mesh."""
         return len(self.devices)
 
     def num_program_cache_entries(self) -> int:
@@ -329,23 +329,23 @@ class Device:
         return len(self.machine.program_cache)
 
     def enable_program_cache(self) -> None:
-        """Keeps programs from now on, as a device does that nobody told otherwise."""
+        """Caches programs from now on, which is the default."""
         for device in self.devices:
             device.machine.keeps_programs = True
 
     def clear_program_cache(self) -> None:
-        """Forgets all programs and frees what they keep in memory."""
+        """Clears the program cache and frees the buffers of its programs."""
         for device in self.devices:
             locked(device.machine, device.listened().clear_program_cache)
 
     def disable_and_clear_program_cache(self) -> None:
-        """Forgets all programs and keeps none: what they hold in memory is freed when they have run."""
+        """Clears and disables the program cache; later programs free their buffers after running."""
         self.clear_program_cache()
         for device in self.devices:
             device.machine.keeps_programs = False
 
     def close(self) -> None:
-        """Frees everything, when the calls of other threads are done; closing twice is harmless."""
+        """Frees everything after the calls of other threads have finished; closing twice is harmless."""
         for device in self.devices:
             locked(device.machine, device._close)
 
@@ -362,7 +362,7 @@ class Device:
         self.close()
 
     def __reduce__(self) -> str:
-        """Raises ArgumentTypeError: a device is neither copied nor written to a file."""
+        """Raises ArgumentTypeError: a device can neither be copied nor pickled."""
         raise ArgumentTypeError("a device cannot be copied or pickled; bring tensors to the host first, with .cpu()")
 
     def _repr_html_(self) -> str:
@@ -403,15 +403,15 @@ def open_device(
     dispatch_core_config: object = None,
     worker_l1_size: int = DEFAULT_WORKER_L1_SIZE,
 ) -> Device:
-    """Opens a simulated device; every call opens a new one, whatever its number.
+    """Opens a simulated device; every call opens a new device, even with the same number.
 
     Args:
         device_id: A number, for display.
         l1_small_size: Bytes of L1 reserved on every core for the index tensors of convolutions; 32768 is usual.
         spec: Name of a catalog entry, path of a TOML file, or a DeviceSpec; None for the environment variable
             TTSIM_DEVICE, or else "wormhole_n150".
-        release: Release of the real library whose rules plan: "0.81.1", "a8c5af0f" or "2025"; None for the device's,
-            which is "0.81.1" unless its file or its changes name another. The device's name states another release.
+        release: Release of the real library whose planning rules apply: "0.81.1", "a8c5af0f" or "2025"; None for the
+            release of ``spec``, by default "0.81.1". The device's name states any other release.
         values: "exact" computes results bit for bit, "fast" with BLAS (last places differ), "off" computes no results,
             only plans; None for the environment variable TTSIM_VALUES, or else "exact".
         cycles: Estimate cycles.
@@ -419,7 +419,7 @@ def open_device(
             TTSIM_STRICT (1 or 0), or else True.
         suggestions: When a call does not fit, search for changes that make it fit; False raises the error at once.
         trace_region_size: Accepted as in ttnn; a trace takes no memory.
-        num_command_queues: Accepted as in ttnn; all queues are one, in the order of the calls.
+        num_command_queues: Accepted as in ttnn; all queues act as one queue in call order.
         dispatch_core_config: Accepted as in ttnn; dispatch takes no worker core.
         worker_l1_size: Accepted as in ttnn; the device description gives the size of L1.
 
@@ -457,7 +457,7 @@ def open_device(
 
 
 def open_devices() -> tuple[Device, ...]:
-    """Devices that were opened and not closed since, oldest first."""
+    """The open devices, oldest first."""
     devices = (reference() for reference in current().opened)
     return tuple(device for device in devices if isinstance(device, Device) and not device.machine.closed)
 
@@ -511,13 +511,13 @@ CloseDevice = close_device
 
 @contextmanager
 def manage_device(device_id: int = 0) -> Iterator[Device]:
-    """A context in which a device is open.
+    """A context that opens a device and closes it at the end.
 
     Args:
         device_id: A number, for display.
 
     Returns:
-        A context manager, which gives the device.
+        A context manager that yields the device.
 
     Raises:
         ArgumentTypeError: The number is no integer.

@@ -1,4 +1,4 @@
-"""Carries out a plan on a device: tensors become its operands, it is placed and computed, results become tensors."""
+"""Runs a plan on a device: binds tensors to operands, allocates, computes values, and returns tensors."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -29,7 +29,7 @@ LONGEST = 2000  # characters of an argument that is told in full
 
 
 def texts(arguments: Iterable[tuple[str, object]]) -> tuple[tuple[str, str], ...]:
-    """Arguments as text, which describes tensors and arrays without their values."""
+    """Arguments as text; tensors and arrays are described without their values."""
     return tuple((name, _text(value)) for name, value in arguments)
 
 
@@ -65,7 +65,7 @@ ARITHMETIC: Mapping[str, Arithmetic] = MappingProxyType({"exact": EXACT, "fast":
 
 
 def locked_on(device: Device, function: Callable[[], R]) -> R:
-    """The result of a function that runs while no other thread uses the device; see `locked`."""
+    """Runs a function while no other thread uses the device; see `locked`."""
     running = len(device.functions)
     try:
         return locked(device.listened(), function)
@@ -75,7 +75,7 @@ def locked_on(device: Device, function: Callable[[], R]) -> R:
 
 
 def free_l1_bytes(device: Device) -> int:
-    """Bytes of every L1 bank that no buffer has."""
+    """Free bytes of every L1 bank."""
     return device.machine.allocator.statistics(BufferType.L1).free_bytes_per_bank
 
 
@@ -93,14 +93,14 @@ def run(
     asked: ConvCall | None = None,
     input_shape: tuple[int, int] | None = None,
 ) -> dict[str, Tensor]:
-    """Runs a plan; returns tensors by their roles in ``plan.results``, the caller's own ones as they are or as views.
+    """Runs a plan; returns tensors by their names in ``plan.results``; the caller's tensors may be returned as views.
 
     Args:
         tensors: The caller's tensors by their names in the plan, on the host or on the device.
         useful_flops: Multiplications and additions of the call's definition, for profiles.
         asked: The arguments of a convolution, for profiles.
-        input_shape: Sticks and channels that the call says its input has, if they differ: a surplus is left out, what
-            is missing reads as zero.
+        input_shape: Sticks and channels of the input according to the arguments, if the tensor differs: surplus
+            elements are ignored, missing elements are zero.
 
     On a mesh, every device runs the plan on its parts of the tensors. Raises DeviceError if a buffer or the circular
     buffers of a program do not fit, or a tensor lives elsewhere.
@@ -120,7 +120,7 @@ def run(
 
 
 def _parts(name: str, tensor: Tensor, device: Device) -> list[Tensor]:
-    """The part of a tensor for each device of a mesh; raises DeviceError for a tensor on one of the devices alone."""
+    """The part of a tensor for each device of a mesh; raises DeviceError for a tensor on only one of the devices."""
     if tensor.distributed and tensor.mesh_shape().mesh_size() == len(device.devices):
         return tensor.each()
     if tensor.distributed or _lives(tensor):
@@ -191,7 +191,7 @@ def _traced(
     device: Device,
     input_shape: tuple[int, int] | None,
 ) -> TracedCall:
-    """A call for later replay on what its inputs on the device hold then; the call may have released its inputs."""
+    """A call for later replay on the current contents of its device inputs; the call may have freed its inputs."""
     specs = {name: tensors[name].spec for name in on_device}
     result = {plan.results[role]: tensor for role, tensor in results.items()}
     written = {name: (tensor.buffer, tensor.spec) for name, tensor in result.items() if _lives(tensor)}
@@ -224,7 +224,7 @@ def place(
 ) -> dict[str, Buffer]:
     """Allocates a plan's buffers and records the device operations that ran; returns the results' buffers by name.
 
-    ``on_device`` are the buffers of the plan's tensors that are on the device already.
+    ``on_device`` are the buffers of tensors that are already on the device.
     """
     dispatch = current().dispatch
     profiled = bool(device.profilers) and device.cycles and dispatch
@@ -281,9 +281,9 @@ def _require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _require_written(tensors: Mapping[str, Tensor], asked: ConvCall | None) -> None:
-    """Raises ArgumentError for a tensor of which a part was never written.
+    """Raises ArgumentError for a tensor with elements that were never written.
 
-    A convolution of fewer channels than its image has multiplies the others by zeros: what lies there does not count.
+    A convolution of fewer channels than its image has multiplies the others by zeros, so these need not be written.
     """
     for name, tensor in tensors.items():
         unwritten = tensor.buffer.unwritten if _lives(tensor) else None
@@ -292,13 +292,13 @@ def _require_written(tensors: Mapping[str, Tensor], asked: ConvCall | None) -> N
 
 
 def _array(name: str, tensor: Tensor, on_device: bool, input_shape: tuple[int, int] | None) -> Array:
-    """A tensor's values as a plan reads them: prepared weights with their padding, all other tensors without."""
+    """A tensor's values as a plan reads them: prepared weights with padding, all other tensors without padding."""
     array = tensor.padded_values() if on_device and name in PREPARED else tensor.values(unwritten=True)
     return _sticks(array, *input_shape) if name == "input" and input_shape is not None else array
 
 
 def _sticks(values: Array, sticks: int, channels: int) -> Array:
-    """[1, 1, sticks, channels]: the first channels of as many sticks, else the first elements of all, then zeros."""
+    """Values as [1, 1, sticks, channels]: the first channels of each stick, or the first elements padded with zeros."""
     if values.size == sticks * values.shape[-1] and values.shape[-1] > channels:
         return values.reshape(1, 1, sticks, -1)[..., :channels]
     result = np.zeros(sticks * channels, values.dtype)

@@ -1,7 +1,7 @@
-"""What ttsim does not simulate, computed on the host in float32 by torch; only where TTSIM_FALLBACK=host asks for it.
+"""With TTSIM_FALLBACK=host, torch computes functions that ttsim does not simulate, on the host in float32.
 
-`ttsim.runtime.torch_functions` has the functions of torch. The result has the data type, the layout and, if the shape
-allows it, the memory of the first tensor, or those of the call's own arguments.
+`ttsim.runtime.torch_functions` has the functions of torch. The result has the data type, layout and memory of the
+call's arguments, or else of the first tensor (the memory only if the shape fits its shards).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from ttsim.runtime.types.tensors import DataType
 
 
 def stand_in(module: str, name: str) -> Callable[..., Any] | None:
-    """A function for a name that ttsim lacks, which the host computes; None if there is no such function."""
+    """A host function for a name that ttsim does not have; None if torch has no such function."""
     found = torch_function(name) if name.islower() and not name.startswith("_") else None
     if found is None:
         return None
@@ -43,11 +43,11 @@ def instead(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], refusal: 
 
     Args:
         name: The function's name in ttnn, without its module.
-        args: Positional arguments; tensors may stand in lists.
+        args: Positional arguments; lists may contain tensors.
         kwargs: Keyword arguments.
         refusal: The error of the function itself, which is raised if the host cannot compute the call.
 
-    Raises TypeError where torch does not take the arguments, unless there is a refusal.
+    Raises TypeError if torch does not accept the arguments, unless ``refusal`` is given.
     """
     found = torch_function(name)
     tensors: list[Tensor] = []
@@ -77,15 +77,15 @@ def computed_on_host(
     device: Device,
     spec_of: Callable[[TorchTensor], TensorSpec],
 ) -> tuple[Tensor, ...]:
-    """The results of a function of torch, as one operation of a device that the host computes.
+    """Computes a function of torch on the host, and records it as one operation of the device.
 
     Args:
-        name: What reports call the function.
-        found: The function, after its full name. It also runs on torch's meta tensors, which have shapes alone.
-        args: Positional arguments; tensors of the device may stand in lists.
-        kwargs: Keyword arguments, by ttnn's names.
+        name: The name of the function in reports.
+        found: The full name of the function, and the function. It also runs on torch's meta tensors for shapes.
+        args: Positional arguments; lists may contain tensors of the device.
+        kwargs: Keyword arguments with ttnn's names.
         device: The device of all tensors.
-        spec_of: The shape, type and place of a result of torch.
+        spec_of: Gives the shape, type and memory of a result of torch.
     """
     return locked_on(device, lambda: _on_host(name, found, args, kwargs, device, spec_of))
 
@@ -129,7 +129,7 @@ def _on_host(
 
 
 def _slots(value: Any, tensors: list[Tensor]) -> Any:
-    """Arguments with a function of the operands in the place of each tensor, which is appended to ``tensors``."""
+    """Arguments in which each tensor is replaced by a function of the operands; appends the tensors to ``tensors``."""
     if isinstance(value, Tensor):
         tensors.append(value)
         number = len(tensors) - 1
@@ -142,7 +142,7 @@ def _slots(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _filled(value: Any, operands: Sequence[TorchTensor]) -> Any:
-    """Arguments with operands in the place of the functions of `_slots`."""
+    """Arguments in which operands replace the functions of `_slots`."""
     if isinstance(value, dict):
         return {key: _filled(item, operands) for key, item in value.items()}
     if isinstance(value, list):
@@ -156,7 +156,7 @@ def _torch_type(tensor: Tensor) -> Any:
 
 
 def _spec_of(result: TorchTensor, first: Tensor, kwargs: Mapping[str, Any]) -> TensorSpec:
-    """Where a result lies: as the call says, or else where the first tensor lies; DRAM if its shards do not fit."""
+    """The spec of a result: from the call's arguments, or else the first tensor; in DRAM if the shards do not fit."""
     torch, own = import_module("torch"), first.spec
     integers = not result.dtype.is_floating_point and result.dtype is not torch.bool
     usual = DataType.UINT32 if integers else DataType.BFLOAT16 if not own.data_format.is_float else first.dtype

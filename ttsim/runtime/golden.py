@@ -1,4 +1,4 @@
-"""Comparisons with torch on the host: what computes an operation of ttnn there, and how far two tensors agree."""
+"""Comparisons with torch on the host: golden functions of ttnn operations, and the correlation of two tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,20 +12,20 @@ from ttsim.runtime.types.configs import UnaryOpType, UnaryWithParam
 
 
 def get_golden_function(operation: Callable[..., Any]) -> TorchFunction:
-    """The function of torch that computes an operation, on tensors of torch.
+    """A function that computes an operation with torch, on torch tensors.
 
-    The function takes the operation's arguments, and ignores those that only place or tune the result; its results have
-    the data types of torch. Operations on devices and convolutions have none.
+    The function takes the operation's arguments and ignores arguments that only place or tune the result; results have
+    torch's data types. Operations on devices and convolutions have no golden function.
 
     Args:
         operation: A function of ttnn.
 
     Returns:
-        A function of torch's tensors.
+        A function of torch tensors.
 
     Raises:
         DeviceError: The operation has no golden function, or torch is not installed.
-        ArgumentTypeError: What is given is no function.
+        ArgumentTypeError: The argument is not a function.
 
     Examples:
         >>> import torch
@@ -59,7 +59,7 @@ def get_golden_function_for_activation(
         activation: A name such as "relu", or an activation with its parameters.
 
     Returns:
-        A function of a tensor of torch.
+        A function of a torch tensor.
 
     Raises:
         DeviceError: torch has no such function, or is not installed.
@@ -73,10 +73,10 @@ def get_golden_function_for_activation(
 
 
 def pearson_correlation_coefficient(expected: TorchTensor, actual: Any) -> float:
-    """Pearson's correlation (PCC) of the numbers of two tensors.
+    """Pearson's correlation coefficient (PCC) of two tensors.
 
-    Equal tensors have 1.0, and a constant tensor has 0.0 with any other. NaN and infinities count as zeros, except that
-    two tensors of nothing but NaN have 1.0, and one of them with another 0.0.
+    Equal tensors give 1.0; a constant tensor and any other give 0.0. NaN and infinities count as zeros, but two tensors
+    with only NaN give 1.0, and a tensor with only NaN and any other give 0.0.
 
     Args:
         expected: Numbers of any shape.

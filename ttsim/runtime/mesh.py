@@ -1,6 +1,6 @@
-"""How a tensor is distributed over the devices of a mesh, and put together again: mappers and composers, on the host.
+"""Mappers, which distribute a tensor over the devices of a mesh, and composers, which join the parts, on the host.
 
-Every device has one part of a tensor, in row-major order of the mesh; all parts have one shape.
+Every device has one part of a tensor, in row-major order of the mesh; all parts have the same shape.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from ttsim.runtime.types.call import require_type, require_type_or_none, require
 
 @dataclass(frozen=True, slots=True)
 class PlacementReplicate:
-    """Every device along an axis of the mesh has the same part.
+    """Replicates a tensor along an axis of the mesh.
 
     Examples:
         >>> ttnn.PlacementReplicate()
@@ -32,7 +32,7 @@ class PlacementReplicate:
 
 @dataclass(frozen=True, slots=True)
 class PlacementShard:
-    """The devices along an axis of the mesh share the tensor's axis ``dim``.
+    """Splits the tensor's axis ``dim`` over the devices along an axis of the mesh.
 
     Examples:
         >>> ttnn.PlacementShard(0).dim
@@ -55,9 +55,9 @@ class MeshMapperConfig:
     """The placement of a tensor along each axis of a mesh.
 
     Args:
-        placements: A placement for each axis of the mesh; or ``row_dim`` and ``col_dim``, the tensor's axes that rows
-            and columns of devices share, None for the same part on all.
-        mesh_shape_override: Another shape in which the devices are counted; None for that of the mesh.
+        placements: A placement for each axis of the mesh; or give ``row_dim`` and ``col_dim``, the tensor's axes that
+            are split over rows and columns of devices (None replicates).
+        mesh_shape_override: Another shape for the devices of the mesh; None for the shape of the mesh.
 
     Examples:
         >>> ttnn.MeshMapperConfig([ttnn.PlacementReplicate(), ttnn.PlacementShard(0)]).placements
@@ -92,7 +92,7 @@ class MeshComposerConfig:
 
     Args:
         dims: An axis of the tensor for each axis of the mesh.
-        mesh_shape_override: Another shape in which the devices are counted; None for that of the mesh.
+        mesh_shape_override: Another shape for the devices of the mesh; None for the shape of the mesh.
 
     Examples:
         >>> ttnn.MeshComposerConfig([0, 1]).dims
@@ -110,7 +110,7 @@ class MeshComposerConfig:
 
 
 def _counted(device: Device, override: MeshShape | None, axes: int, what: str) -> tuple[int, ...]:
-    """The shape in which the devices of a mesh are counted; raises where it has other axes or another size."""
+    """The shape of a mesh or its override; raises an error for another number of axes or another size."""
     shape = device.shape if override is None else override
     if shape.mesh_size() > device.get_num_devices():
         raise DeviceError(
@@ -130,7 +130,7 @@ def _counted(device: Device, override: MeshShape | None, axes: int, what: str) -
 
 
 class TensorToMesh:
-    """A mapper: it distributes a tensor of the host over the devices of a mesh. `create_mesh_mapper` makes one.
+    """A mapper, which distributes a host tensor over the devices of a mesh; `create_mesh_mapper` creates one.
 
     Examples:
         >>> mapper = ttnn.create_mesh_mapper(device, ttnn.MeshMapperConfig(row_dim=0))
@@ -145,7 +145,7 @@ class TensorToMesh:
         self._placements = config.placements
 
     def parts(self, values: Array) -> list[Array]:
-        """The part of each device, in order; raises DeviceError where the parts have different shapes."""
+        """The part of each device, in order; raises DeviceError if the shapes of parts differ."""
         cuts = [
             [whole] * count if isinstance(placement, PlacementReplicate) else _chunks(values, placement.dim, count)
             for placement, count, whole in zip(
@@ -181,12 +181,12 @@ def _chunks(values: Array, dim: int, count: int) -> list[tuple[slice, ...]]:
 
 
 def _overlap(*slices: slice) -> slice:
-    """What all slices of one axis have in common; cuts of one axis by several axes of a mesh lie within each other."""
+    """The intersection of slices of one axis, which several axes of a mesh may split."""
     return slice(max(cut.start or 0 for cut in slices), min(cut.stop for cut in slices))
 
 
 class MeshToTensor:
-    """A composer: it joins the parts of all devices on the host. `create_mesh_composer` makes one.
+    """A composer, which joins the parts of all devices on the host; `create_mesh_composer` creates one.
 
     Examples:
         >>> composer = ttnn.create_mesh_composer(device, ttnn.MeshComposerConfig([0, 1]))
@@ -201,7 +201,7 @@ class MeshToTensor:
         self._dims = config.dims
 
     def whole(self, parts: Sequence[Array]) -> Array:
-        """All parts as one array; raises DeviceError where there are fewer or more than devices."""
+        """All parts as one array; raises DeviceError unless there is one part for each device."""
         if len(parts) == 1:
             return parts[0]
         if len(parts) != int(np.prod(self._shape)):
@@ -298,7 +298,7 @@ def replicate_tensor_to_mesh_mapper(mesh_device: Device) -> TensorToMesh:
 
 
 def shard_tensor_to_mesh_mapper(mesh_device: Device, dim: int) -> TensorToMesh:
-    """A mapper that shares one axis of a tensor among all devices.
+    """A mapper that splits one axis of a tensor over all devices.
 
     Args:
         mesh_device: The mesh.
@@ -355,12 +355,12 @@ def _two(function: str, **pairs: object) -> None:
 def ShardTensor2dMesh(  # noqa: N802 - ttnn's name
     mesh_device: Device, mesh_shape: Sequence[int], dims: Sequence[int | None]
 ) -> TensorToMesh:
-    """A mapper that shares one axis of a tensor among rows of devices, and one among columns.
+    """A mapper that splits one axis of a tensor over rows of devices, and another axis over columns.
 
     Args:
         mesh_device: The mesh.
         mesh_shape: Rows and columns of the mesh.
-        dims: The axis for rows and the axis for columns; None for the same part on all.
+        dims: The axis for rows and the axis for columns; None replicates.
 
     Returns:
         The mapper.
@@ -383,7 +383,7 @@ def ShardTensor2dMesh(  # noqa: N802 - ttnn's name
 def ConcatMesh2dToTensor(  # noqa: N802 - ttnn's name
     mesh_device: Device, mesh_shape: Sequence[int], dims: Sequence[int]
 ) -> MeshToTensor:
-    """A composer that joins the parts of rows of devices along one axis, and those of columns along another.
+    """A composer that joins the parts of rows of devices along one axis, and of columns along another axis.
 
     Args:
         mesh_device: The mesh.

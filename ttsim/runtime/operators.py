@@ -1,6 +1,6 @@
-"""Operators of tensors: the functions of the library under their signs, as ttnn has them.
+"""Operators of tensors, which call functions of the library as in ttnn.
 
-The functions are looked up in the package when an operator is used, so that this module does not depend on them.
+The functions are looked up in the package when an operator is used, so this module does not import them.
 """
 
 import sys
@@ -14,14 +14,14 @@ from device.numbers.formats import quantize
 
 
 class Box(NamedTuple):
-    """The part of a tensor that an index names."""
+    """The slices of an index."""
 
     corners: tuple[tuple[int, ...], ...]  # First indices, indices behind the last, and steps, as in ttnn.slice
     gone: tuple[int, ...]  # Axes that a single index takes away
 
 
 def box_of(index: Any, shape: tuple[int, ...]) -> Box:
-    """The box that an index names: integers, slices and one `...`, as in numpy; axes without an index are whole."""
+    """The slices of an index of integers, slices and one `...`, as in numpy; axes without an index are whole."""
     single = index is Ellipsis or isinstance(index, slice) or not isinstance(index, tuple | list)
     items = [index] if single else list(index)
     if sum(item is Ellipsis for item in items) > 1:
@@ -37,7 +37,7 @@ def box_of(index: Any, shape: tuple[int, ...]) -> Box:
 
 
 def _span(part: Any, axis: int, side: int) -> tuple[int, int, int]:
-    """First index, one past the last, and step of an axis."""
+    """First index, end (excluded) and step of an axis."""
     if isinstance(part, slice):
         begin = 0 if part.start is None else integer(part.start)
         end = side if part.stop is None else integer(part.stop)
@@ -70,9 +70,9 @@ def _binary(name: str, *, swapped: bool = False) -> Callable[[T, object], T]:
 
 
 class Operators:
-    """What signs of arithmetic and comparison mean for tensors, and for a tensor and a number; and brackets behind one.
+    """Arithmetic and comparison operators and indexing of tensors.
 
-    Tensors that are compared make a tensor, as in ttnn; two names of one tensor are told by `is`.
+    As in ttnn, a comparison returns a tensor; use `is` for identity.
     """
 
     __slots__ = ()
@@ -92,7 +92,7 @@ class Operators:
     __matmul__ = _binary("matmul")
 
     def __getitem__(self, index: Any) -> Self:
-        """The part of the tensor that an index names, by the functions `slice` and `squeeze`; see `box_of`."""
+        """The indexed part of the tensor, by the functions `slice` and `squeeze`; see `box_of`."""
         tensor: Any = self
         box = box_of(index, tuple(tensor.shape))
         part = _on_host(tensor, box) if tensor.device() is None else library_function("slice")(tensor, *box.corners)
@@ -102,7 +102,7 @@ class Operators:
 
 
 def _on_host(tensor: Any, box: Box) -> Any:
-    """The part of a tensor on the host; raises DeviceError where indices are left out."""
+    """The indexed part of a host tensor; raises DeviceError for a step other than 1."""
     begins, ends, steps = box.corners
     if any(step != 1 for step in steps):
         raise DeviceError("Host tensors cannot be accessed with non-unit stride\ngive it to a device with .to(device)")

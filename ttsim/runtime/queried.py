@@ -31,13 +31,13 @@ class ExecutionStatus(PlainEnum):
 
 
 class ResourceUsage(NamedTuple):
-    """The memory that a call takes of a core, in bytes.
+    """The memory that a call takes on a core, in bytes.
 
     Attributes:
         cb_peak_size_per_core: Peak of circular buffers.
         l1_buffers_peak_per_core: Peak of L1 buffers.
-        peak_memory_usage_per_core: Peak of both together.
-        l1_output_buffer_per_core: Results that stay in L1.
+        peak_memory_usage_per_core: Peak of the sum of both.
+        l1_output_buffer_per_core: Results in L1.
 
     Examples:
         >>> ttnn.graph.ResourceUsage().peak_memory_usage_per_core
@@ -59,9 +59,9 @@ class ConstraintQueryResponse:
 
     Attributes:
         status: Success or Error.
-        resource_usage: Bytes of a core; all 0 after an error.
-        output_tensor_specs: The results; None after an error.
-        error_message: The text of the error, whose first line is the real library's; None without an error.
+        resource_usage: Bytes per core; all 0 after an error.
+        output_tensor_specs: The specs of the results; None after an error.
+        error_message: The text of the error, with the real library's first line; None without an error.
         refusal: The class of the error: "argument", "legality", "memory" or "not simulated"; None without an error.
 
     Examples:
@@ -84,10 +84,10 @@ class RuntimeQueryResponse:
         status: Success or Error.
         runtime: Nanoseconds of the kernels of all device operations, as `estimate_cycles` reports them; 0 after an
             error.
-        trace_replay: Nanoseconds of a trace replay, with the dispatch between kernels; the real query measures replays.
-        error_share: Expected error of ``runtime`` where it was measured; None where nothing was.
+        trace_replay: Nanoseconds of a trace replay, kernels and dispatch; the real query measures replays.
+        error_share: Expected error of ``runtime`` for measured kinds of operations; None if none was measured.
         unmeasured_share: Share of ``runtime`` in operations that were never measured on this architecture.
-        untimed: Device operations without a model of time, which ``runtime`` leaves out.
+        untimed: Device operations without a model of time, which ``runtime`` excludes.
         error_message: As in `ConstraintQueryResponse`.
         refusal: As in `ConstraintQueryResponse`.
 
@@ -131,10 +131,10 @@ Regions = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class MockAllocatorState:
-    """What lies in the memories of a device: regions as (start, end), sorted, neighbors joined.
+    """The occupied regions of a device's memories, as sorted pairs (start, end); adjacent regions are merged.
 
     Attributes:
-        regions: By memory; a memory without an entry is empty.
+        regions: Regions by memory; a memory without an entry is empty.
 
     Examples:
         >>> record = ttnn.graph.AllocationRecord(ttnn.BufferType.L1, 1_000_000, 2048)
@@ -151,7 +151,7 @@ class MockAllocatorState:
         return sum(end - start for kind in wanted for start, end in self.regions.get(kind, ()))
 
     def is_empty(self, buffer_type: BufferType) -> bool:
-        """Whether nothing lies in a memory."""
+        """Whether a memory is empty."""
         return not self.regions.get(buffer_type)
 
     def lowest_occupied(self, buffer_type: BufferType) -> int | None:
@@ -159,7 +159,7 @@ class MockAllocatorState:
         return min((start for start, _ in self.regions.get(buffer_type, ())), default=None)
 
     def with_allocations(self, live: Iterable[AllocationRecord]) -> "MockAllocatorState":
-        """The state in which these buffers lie and no others: a buffer is evicted by leaving its record out."""
+        """The state with exactly these buffers; to evict a buffer, leave its record out."""
         spans: dict[BufferType, list[tuple[int, int]]] = {}
         for record in live:
             spans.setdefault(record.buffer_type, []).append((record.address, record.address + record.size_per_bank))
@@ -171,9 +171,9 @@ class QueryOutput:
     """The answer to a query on a given state of memory.
 
     Attributes:
-        response: What `query_op_constraints` answers.
-        new_state: What lies in memory after the call.
-        output_allocations: Where the results lie in ``new_state``, in their order.
+        response: The answer of `query_op_constraints`.
+        new_state: The state of memory after the call.
+        output_allocations: The buffers of the results in ``new_state``, in order.
 
     Examples:
         >>> empty = ttnn.graph.extract_mock_allocator_state(device)
@@ -199,25 +199,25 @@ REFUSALS: Final = (
 
 
 def refusal_of(error: TTSimError) -> str:
-    """The class of an error, by which callers decide what to try next."""
+    """The class of an error, for callers that decide what to try next."""
     return next(name for kind, name in REFUSALS if isinstance(error, kind))
 
 
 def tensors_of(returned: Any) -> list[Tensor]:
-    """The device tensors among what a call returned."""
+    """The device tensors among the return values of a call."""
     if isinstance(returned, list | tuple):
         return [tensor for value in returned for tensor in tensors_of(value)]
     return [returned] if isinstance(returned, Tensor) and returned.device() is not None else []
 
 
 def l1_bytes_of(results: Iterable[Tensor]) -> int:
-    """Bytes of a core that results take which stay in L1: a view has pages of its own shape."""
+    """Bytes per core of results in L1; a view counts the pages of its own shape."""
     buffers = [result.spec.buffer(device.spec) for result in results if (device := result.device()) is not None]
     return sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM)
 
 
 def _joined(regions: Iterable[tuple[int, int]]) -> Regions:
-    """Regions by address, with those that touch or overlap joined."""
+    """Regions sorted by address; regions that touch or overlap are merged."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(regions):
         if joined and start <= joined[-1][1]:

@@ -1,4 +1,4 @@
-"""What holds for calls of a thread (captures, dispatch), and the locks that let threads share a device."""
+"""The state of a thread (captures, dispatch), and the locks that let threads share a device."""
 
 import sys
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ops.op_model import OpModels
 
 
 class Capture:
-    """A list of events that every device used while it runs appends to."""
+    """A list of events; every device that is used while the capture runs appends its events."""
 
     def __init__(self, *, dispatch: bool) -> None:
         self.dispatch = dispatch  # Whether captured calls run; otherwise nothing is placed and addresses are 0
@@ -25,7 +25,7 @@ class Capture:
         self._machines: list[Machine] = []
 
     def listen(self, machine: Machine, op_models: OpModels) -> None:
-        """Records what happens on a device from now on; doing so twice is harmless."""
+        """Records the events of a device from now on; calling it twice is harmless."""
         if machine not in self._machines:
             self._machines.append(machine)
             self.op_models = {**self.op_models, **op_models}
@@ -50,7 +50,7 @@ class Session:
 
     @property
     def dispatch(self) -> bool:
-        """Whether calls run: unless a capture says otherwise."""
+        """Whether calls run; a capture without dispatch disables them."""
         return all(capture.dispatch for capture in self.captures)
 
 
@@ -63,7 +63,7 @@ def current() -> Session:
 
 
 def remember(session: Session) -> None:
-    """Replaces what is remembered."""
+    """Replaces the state of this thread."""
     _SESSION.set(session)
 
 
@@ -92,14 +92,14 @@ def locked(machine: Machine, function: Callable[[], R]) -> R:
 
 
 def _give_up(machine: Machine, mine: int) -> None:
-    """Lets the next thread in; harmless when this thread has done so."""
+    """Releases the device for the next thread; calling it twice is harmless."""
     if machine.caller == mine:
         machine.caller = None
     machine.turn.give()
 
 
 def outside_graphs(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which torch.compile leaves out of its graphs: it runs between them as it always does."""
+    """The function, excluded from the graphs of torch.compile."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

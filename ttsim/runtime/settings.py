@@ -1,9 +1,8 @@
 """Settings of the process: ttnn's configuration object, environment variables, and flags that choose a device.
 
-No field of the configuration object changes what ttsim computes, plans or times: what the real library would log,
-cache or compare is not there. ``enable_logging`` and the reports that it makes have their counterpart in
-``ttsim.graph`` and ``ttsim.profile``. The object is one for the process, as in ttnn, and the only such beside the
-session: scripts assign to its fields.
+No field of the configuration object changes what ttsim computes, plans or times; ttsim has no counterpart of the real
+library's logs, caches and comparisons. Use ``ttsim.graph`` and ``ttsim.profile`` instead of ``enable_logging``. As in
+ttnn, there is one object per process, and scripts assign to its fields.
 """
 
 import json
@@ -61,7 +60,7 @@ class Config:
 
     @property
     def report_path(self) -> Path | None:
-        """Where the reports of ``report_name`` would go; None without a name."""
+        """The path of reports named ``report_name``; None without a name."""
         return None if self.report_name is None else self.root_report_path / self.report_name
 
 
@@ -79,8 +78,8 @@ def load_config_from_dictionary(config: Mapping[str, Any], from_file: bool = Fal
     """Sets fields of `CONFIG`.
 
     Args:
-        config: Values by the name of their field; each is converted to the type of the field.
-        from_file: Skip unknown names, which another version may have written.
+        config: Values by field name; each value is converted to the type of the field.
+        from_file: Ignore unknown names, which another version may have written.
 
     Raises:
         ArgumentTypeError: ``config`` is not a mapping.
@@ -140,7 +139,7 @@ def save_config_to_json_file(json_path: str | Path) -> None:
 
 @contextmanager
 def manage_config(name: str, value: object) -> Iterator[None]:
-    """A context in which a field of `CONFIG` has another value.
+    """A context that gives a field of `CONFIG` another value.
 
     Args:
         name: Name of the field.
@@ -201,12 +200,12 @@ _SWITCHES = {"1": True, "true": True, "on": True, "yes": True, "0": False, "fals
 
 
 def default_spec() -> str:
-    """The device to open: a name of the catalog or a file."""
+    """The default device: a name of the catalog or a file, from TTSIM_DEVICE."""
     return os.environ.get(SPEC_VARIABLE) or DEFAULT_SPEC
 
 
 def default_values() -> Values:
-    """What devices compute; raises ArgumentError where the variable has no such value."""
+    """The default of ``values``, from TTSIM_VALUES; raises ArgumentError for an invalid value."""
     text = os.environ.get(VALUES_VARIABLE) or "exact"
     if text not in get_args(Values):
         raise ArgumentError(f"{VALUES_VARIABLE} must be one of {', '.join(get_args(Values))}, not {shown(text)}")
@@ -214,7 +213,7 @@ def default_values() -> Values:
 
 
 def default_strict() -> bool:
-    """Whether devices are strict; raises ArgumentError where the variable is no switch."""
+    """Whether devices are strict, from TTSIM_STRICT; raises ArgumentError for an invalid value."""
     text = os.environ.get(STRICT_VARIABLE) or "1"
     if text.lower() not in _SWITCHES:
         raise ArgumentError(f"{STRICT_VARIABLE} must be one of {', '.join(_SWITCHES)}, not {shown(text)}")
@@ -222,7 +221,7 @@ def default_strict() -> bool:
 
 
 def falls_back() -> bool:
-    """Whether the host computes what is not simulated; raises ArgumentError where the variable has no such value."""
+    """Whether the host computes calls that are not simulated, from TTSIM_FALLBACK; ArgumentError if invalid."""
     text = os.environ.get(FALLBACK_VARIABLE, "")
     if text not in ("", *FALLBACKS):
         raise ArgumentError(f"{FALLBACK_VARIABLE} must be {' or '.join(FALLBACKS)}, or unset, not {shown(text)}")

@@ -1,4 +1,4 @@
-"""Objects as shells and notebooks show them: a line, and a table in HTML."""
+"""How shells and notebooks show objects: a headline, and an HTML table."""
 
 from collections.abc import Container, Sequence
 from html import escape
@@ -11,7 +11,7 @@ class Headed:
 
     @property
     def headline(self) -> str:
-        """What the object says, in a line."""
+        """A summary of the object in one line."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -20,7 +20,7 @@ class Headed:
 
 
 def html_table(rows: Sequence[Sequence[str]], *, words: Container[str] = (), caption: str = "") -> str:
-    """Rows of cells as an HTML table; the first row has the headings, and `words` those of columns of text."""
+    """Rows of cells as an HTML table; the first row has the headings, and `words` names the text columns."""
     left = ["left" if heading in words else "right" for heading in rows[0]]
 
     def line(cells: Sequence[str], kind: str) -> str:

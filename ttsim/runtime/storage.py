@@ -1,4 +1,4 @@
-"""Where the values of tensors are: on the host, or in buffers on devices, which tensors share."""
+"""Storage of tensor values: on the host, or in buffers on devices, which tensors may share."""
 
 import sys
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class StorageType(PlainEnum):
 
 
 class DeviceStorage:
-    """A buffer on a device, freed with the last tensor that shares it; on a mesh with a buffer on each other device."""
+    """A buffer on a device, freed with the last tensor that shares it; on a mesh, one buffer on each device."""
 
     __slots__ = ("__weakref__", "buffer", "device", "others", "sharers")
     _ends = staticmethod(sys.is_finalizing)  # bound here: an interpreter that ends may have emptied this module
@@ -51,17 +51,17 @@ class DeviceStorage:
         device.machine.own(buffer, self)
 
     def free(self) -> None:
-        """Gives the buffers back; doing so twice is harmless."""
+        """Frees the buffers; calling it twice is harmless."""
         machine = self.device.listened()
         locked(machine, lambda: machine.free(self.buffer))
         for other in self.others:
             other.free()
 
     def __del__(self) -> None:
-        """Frees the buffer; a capture that has not met the device yet does not see it, as this may happen any time.
+        """Frees the buffer; a capture that does not yet listen to the device does not record this.
 
-        It never waits: while another thread uses the device, the next user of the device frees the buffer. Where the
-        interpreter ends, modules may be empty already, and no device is used any more.
+        It never waits: while another thread uses the device, the next user of the device frees the buffer. At the end
+        of the interpreter, modules may already be empty, and nothing is freed.
         """
         buffer: Buffer | None = getattr(self, "buffer", None)
         if self._ends() or buffer is None or not buffer.allocated:
@@ -80,7 +80,7 @@ class DeviceStorage:
 
 
 class FirstStorage(DeviceStorage):
-    """The buffer on the first device of a mesh alone, which the storage on all devices keeps and frees."""
+    """The buffer on the first device of a mesh; the storage on all devices owns and frees it."""
 
     __slots__ = ("whole",)
 
@@ -101,9 +101,9 @@ def parts_of(storage: DeviceStorage) -> list[DeviceStorage]:
 def placed(
     device: Device, values: Array | None, spec: TensorSpec, *, by: str, parts: Sequence[Array | None] = ()
 ) -> DeviceStorage:
-    """A new buffer for a tensor, asked for by a function of the real library; with values if there are any.
+    """Allocates a buffer for a tensor in a function of the real library, and writes the values, if any.
 
-    On a mesh every device gets a buffer: those behind the first with the values of ``parts``, or else the same values.
+    On a mesh every device gets a buffer; devices after the first get the values of ``parts``, or else the same values.
     """
     if parts and len(parts) != len(device.others):
         raise DeviceError(
@@ -131,7 +131,7 @@ def placed(
 
 
 def record_fetched(storage: DeviceStorage, spec: TensorSpec, brought: TensorSpec) -> None:
-    """Records that a tensor was brought from ``storage`` to the host, where it is ``brought``."""
+    """Records that a tensor was copied from ``storage`` to the host as ``brought``."""
     buffer, machine = storage.buffer, storage.device.listened()
     read = ReadTensor(WrittenTensor(buffer.number, buffer.address, spec), buffer.spec)
 
@@ -159,7 +159,7 @@ _STORED_AS = {
 
 
 def numbers(data: Any) -> Array:
-    """An array of the numbers that an object holds; raises ArgumentError or ArgumentTypeError if there are others."""
+    """The numbers of an object as an array; raises ArgumentError or ArgumentTypeError for other elements."""
     if masked := np.count_nonzero(np.ma.getmaskarray(data)) if isinstance(data, np.ma.MaskedArray) else 0:
         raise ArgumentError(
             f"Tensor: data has {masked} masked elements, which are no numbers; give them a value with data.filled(...)"
@@ -176,7 +176,7 @@ def numbers(data: Any) -> Array:
 
 
 def default_type(values: Array) -> DataType:
-    """The data type of an array that came without one."""
+    """The default data type of a tensor made from an array."""
     name = values.dtype.name
     data_type = _STORED_AS.get(name) or DataType.__members__.get(name.upper())
     if data_type is None:
@@ -202,7 +202,7 @@ def numpy_from_torch(tensor: Any) -> Array:
 
 
 def contents(data: object) -> Any:
-    """A torch tensor of the same shape and type as a torch tensor of unknown numbers; None for all other data."""
+    """For a torch tensor of unknown numbers, a plain torch tensor of its shape and type; None for all other data."""
     unknown = sys.modules.get("ttsim.runtime.unknown")
     return data.stand_in if unknown is not None and isinstance(data, unknown.UnknownTensor) else None
 
@@ -215,7 +215,7 @@ def warn_of_unknown() -> None:
 
 
 def unknown_torch(spec: TensorSpec) -> TorchTensor:
-    """A torch tensor of unknown numbers, as `torch_from_numpy` makes one of known numbers."""
+    """A torch tensor of unknown numbers, the counterpart of `torch_from_numpy`."""
     kind = np.dtype(np.float32) if spec.data_format.is_float else spec.data_format.storage
     warn_of_unknown()
     filled = torch_from_numpy(np.full(spec.shape, np.nan if kind.kind == "f" else 0, kind), spec.data_format.name)
@@ -236,7 +236,7 @@ def torch_from_numpy(values: Array, format_name: str) -> TorchTensor:
 
 
 def rounded(values: Array, data_format: DataFormat) -> Array:
-    """A copy of values, rounded to a format; of one number that is repeated, as many views of it."""
+    """A copy of values, rounded to a format; a broadcast number stays a broadcast view."""
     if values.size > 1 and not any(values.strides):
         single = quantize(values[(slice(1),) * values.ndim], data_format)
         return np.broadcast_to(single, values.shape)
@@ -245,7 +245,7 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
 
 
 def padded(values: Array, shape: tuple[int, ...]) -> Array:
-    """Values at the beginning of a larger shape, which may have more axes; zeros behind them."""
+    """Values padded with zeros at the end to a larger shape, which may have more axes."""
     result = np.zeros(shape, values.dtype)
     result[(0,) * (len(shape) - values.ndim) + tuple(map(slice, values.shape))] = values
     return result
@@ -258,7 +258,7 @@ def frozen(values: Array) -> Array:
 
 
 def copied(values: Array, kind: np.dtype[Any]) -> Array:
-    """A copy as another type of numbers that holds them; of a large array made on all cores, which share its faults."""
+    """A copy as a number type that holds the values; several threads copy a large array to share its page faults."""
     if values.nbytes < LARGE_BYTES:
         return values.astype(kind, order="C")
     array = np.empty(values.shape, kind)

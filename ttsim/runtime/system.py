@@ -1,8 +1,7 @@
 """The system that devices are opened on, one card of one chip, and meshes of its device, under ttnn's names.
 
-Functions without a device use the default device, or else the open device that was opened last, or else the device that
-the environment names. Mappers and composers say how a tensor is spread over the devices of a mesh and brought together
-again; over one device both leave the tensor as it is. Anything that needs a second device is refused.
+Functions without a device argument use the default device, else the open device that was opened last, else the device
+of the environment.
 """
 
 import sys
@@ -68,7 +67,7 @@ def GetDefaultDevice() -> Device | None:  # noqa: N802 - ttnn's name
 
 
 def system_spec() -> DeviceSpec:
-    """What the system's devices are made of: the default device, the last open one, or the one of the environment."""
+    """The description of the system's devices: the default device, else the last opened, else the environment's."""
     if (default := GetDefaultDevice()) is not None and not default.machine.closed:
         return default.spec
     devices = open_devices()
@@ -76,7 +75,7 @@ def system_spec() -> DeviceSpec:
 
 
 def get_arch_name() -> str:
-    """The architecture of the system's device: the default device, else the last opened, else that of the environment.
+    """The architecture of the system's device: the default device, else the last opened, else the environment's.
 
     Returns:
         The device's family, for example "wormhole_b0", as in ``device.arch()``.
@@ -92,7 +91,7 @@ def get_arch_name() -> str:
 
 
 def get_cluster_type() -> ClusterType:
-    """The kind of system that the device's file names.
+    """The kind of system, from the device's file.
 
     Returns:
         A ClusterType; CUSTOM if ttnn does not know the kind.
@@ -108,7 +107,7 @@ def get_cluster_type() -> ClusterType:
 
 
 def GetNumPCIeDevices() -> int:  # noqa: N802 - ttnn's name
-    """The number of devices of the system, which its kind tells: two for an N300.
+    """The number of devices of the system, by its kind: two for an N300.
 
     Returns:
         The number, at least 1.
@@ -143,7 +142,7 @@ def get_device_ids() -> list[int]:
     """The numbers of all devices of the system.
 
     Returns:
-        The numbers, from 0 on.
+        The numbers, from 0.
 
     Raises:
         SpecError: The environment variable TTSIM_DEVICE names an unknown device.
@@ -181,7 +180,7 @@ def GetPCIeDeviceID(device_id: int) -> int:  # noqa: N802 - ttnn's name
 
 
 def synchronize_device(device: Device, cq_id: int | None = None, sub_device_ids: object = ()) -> None:
-    """Waits for all calls on a device; they have finished already when they return.
+    """Waits for all calls on a device; returns at once, because a call has finished when it returns.
 
     Args:
         device: The device.
@@ -292,7 +291,7 @@ class DispatchCoreAxis(PlainEnum):
 
 @dataclass(slots=True)
 class DispatchCoreConfig:
-    """The cores that dispatch programs; accepted as in ttnn and without effect, since all worker cores work.
+    """The cores that dispatch programs; accepted as in ttnn without effect, because dispatch takes no worker core.
 
     Examples:
         >>> config = ttnn.DispatchCoreConfig(ttnn.DispatchCoreType.WORKER)
@@ -315,22 +314,22 @@ def open_mesh_device(
     physical_device_ids: Sequence[int] = (),
     worker_l1_size: int = 0,
 ) -> Device:
-    """Opens a mesh of devices that compute the same on parts of tensors; links between devices are not simulated.
+    """Opens a mesh of devices that run the same calls on parts of tensors; links between devices are not simulated.
 
-    Each device has memory and values of its own. A call is planned once for all, and takes the time of one device. The
-    name of the mesh, and so every report, states how many devices there are.
+    Each device has its own memory and values. A call is planned once and takes the time of one device. The name of the
+    mesh, and so every report, states the number of devices.
 
     Args:
         mesh_shape: Rows and columns of the mesh, at most the devices of the system (`get_num_devices`); None for all.
-        offset: Place of the mesh in the system; only (0, 0).
-        physical_device_ids: Empty, or the numbers of the devices.
+        offset: Coordinate of the mesh in the system; only (0, 0).
+        physical_device_ids: Numbers of the devices, or empty.
 
     Returns:
         The open mesh.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The mesh has more devices than the system, begins elsewhere, or has other numbers.
+        ArgumentError: The mesh has more devices than the system, another offset, or other device numbers.
         SpecError: The environment variable TTSIM_DEVICE names an unknown device.
 
     Examples:
@@ -430,7 +429,7 @@ class FabricConfig(PlainEnum):
 
 
 class Topology(PlainEnum):
-    """How devices are linked, with ttnn's names; configs may hold it, and collectives, which ask for it, are refused.
+    """How devices are linked, with ttnn's names; accepted in configs, but the collectives that use it are refused.
 
     Examples:
         >>> ttnn.Topology.Linear.value
@@ -485,10 +484,10 @@ class FabricManagerMode(PlainEnum):
 
 
 def set_fabric_config(config: FabricConfig, *settings: object) -> None:
-    """Sets the links between devices, which changes nothing: there are none, and collectives are refused by name.
+    """Sets the links between devices; it has no effect, because there are no links and collectives are refused.
 
     Args:
-        config: As in ttnn, which sets any on a system of one device, too.
+        config: As in ttnn, which accepts any config on a system of one device.
         settings: Accepted as in ttnn.
 
     Raises:

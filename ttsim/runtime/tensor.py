@@ -1,4 +1,4 @@
-"""Tensors: shape, format, layout and place, with values on the host or in a buffer of a device.
+"""Tensors: shape, data type, layout and memory, with values on the host or in a buffer of a device.
 
 A host tensor keeps its values in logical order, rounded to its format. A device tensor owns a buffer.
 """
@@ -59,7 +59,7 @@ LINE = 10**9  # characters: a row is one line
 
 
 def printed(values: Array) -> str:
-    """Values as a tensor prints them: axes of five and more cut to the first and last two, a column for the sign."""
+    """Values as a tensor prints them: axes of five or more elements are shortened to the first and last two."""
     number = _number_format(values).format
     text = np.array2string(values, LINE, separator=", ", prefix=HEAD, formatter={"all": number}, threshold=0,
                            edgeitems=EDGE_ITEMS)  # fmt: skip
@@ -67,7 +67,7 @@ def printed(values: Array) -> str:
 
 
 def _number_format(values: Array) -> str:
-    """The format of each number; it depends on all numbers, shown or not."""
+    """The print format of each number; it depends on all numbers of the tensor."""
     if values.dtype.kind != "f":
         return INTEGER
     magnitudes = np.abs(values[np.isfinite(values) & (values != 0)])
@@ -132,16 +132,17 @@ class Tensor(Operators):
 
         Args:
             data: The values, in logical order.
-            shape: The shape of a list of numbers, in which data_type and layout come next.
-            data_type: Data type that values are rounded to; None for the type of the array. Of a list, numbers for
-                integers lose their fractions.
+            shape: The shape, if ``data`` is a flat list of numbers; data_type and layout follow it.
+            data_type: Data type that values are rounded to; None for the type of the array. Integer types truncate the
+                numbers of a list.
             device: The device; None for the host.
             layout: Layout; None for ROW_MAJOR, or TILE for block floats.
-            mem_config: Memory on the device, also for a later ``to(device)``; None for DRAM. Of a list: memory_config.
+            mem_config: Memory on the device, also for a later ``to(device)``; None for DRAM. For a list, the keyword is
+                ``memory_config``.
 
         Raises:
             ArgumentTypeError: An argument is of the wrong type.
-            DeviceError: Block floats in ROW_MAJOR layout, or a list of more or fewer numbers than the shape has.
+            DeviceError: Block floats in ROW_MAJOR layout, or a list whose length is not the volume of the shape.
             OutOfMemoryError: The tensor does not fit into the free part of its memory.
         """
         listed = "shape" in kwargs or isinstance(args[0] if args else None, list | tuple)
@@ -222,7 +223,7 @@ class Tensor(Operators):
         parts: Sequence[Array] = (),
         storage: DeviceStorage | None = None,
     ) -> "Tensor":
-        """Itself, with these fields; one of several sharers of a buffer."""
+        """Sets these fields and returns the tensor, which may share its buffer."""
         self.spec, self.created_by, self._values, self._storage = spec, created_by, values, storage
         self._parts = tuple(parts)
         if storage is not None:
@@ -233,9 +234,9 @@ class Tensor(Operators):
     def of_host(
         cls, values: Array, spec: TensorSpec, *, created_by: DeviceOp | None = None, parts: Sequence[Array] = ()
     ) -> "Tensor":
-        """A host tensor of rounded values, in spec.shape or, if prepared, spec.padded_shape; they will not change.
+        """A host tensor of rounded, immutable values in spec.shape or, if prepared, spec.padded_shape.
 
-        ``parts`` are the values for the devices of a mesh behind the first.
+        ``parts`` are the values for the devices of a mesh after the first.
         """
         first, *others = (part if part is UNKNOWN else frozen(part) for part in (values, *parts))
         return cls.__new__(cls)._set(spec, created_by, values=first, parts=others)
@@ -244,7 +245,7 @@ class Tensor(Operators):
     def of_buffer(
         cls, device: Device, buffer: Buffer, spec: TensorSpec, *, created_by: DeviceOp | None = None
     ) -> "Tensor":
-        """A device tensor that owns ``buffer`` from now on."""
+        """A device tensor that takes ownership of ``buffer``."""
         return cls._sharing(DeviceStorage(device, buffer), spec, created_by)
 
     @classmethod
@@ -253,11 +254,11 @@ class Tensor(Operators):
 
     @property
     def distributed(self) -> bool:
-        """Whether it has a part for each device of a mesh of several devices."""
+        """Whether the tensor has a part for each device of a mesh of several devices."""
         return bool(self._parts if self._storage is None else self._storage.others)
 
     def each(self) -> "list[Tensor]":
-        """Its part for each device of a mesh, which shares its memory; itself if it is not distributed."""
+        """The part of each device of a mesh, sharing memory; the tensor itself if it is not distributed."""
         if not self.distributed:
             return [self]
         if self._storage is None:
@@ -266,43 +267,43 @@ class Tensor(Operators):
         return [Tensor._sharing(part, self.spec, self.created_by) for part in parts_of(self._storage)]
 
     def take_buffer(self, other: "Tensor") -> None:
-        """Gives up its buffer and its spec for those of a tensor; tensors that shared the old buffer keep that."""
+        """Takes over the buffer and spec of another tensor; tensors that share the old buffer keep it."""
         if self._storage is not other._storage:  # joining its own sharers again would compare it element by element
             self._set(other.spec, other.created_by, storage=other._storage)
 
     def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":
-        """The tensor of a mesh with these parts on the devices behind the first, on the host as all of them."""
+        """The tensor of a mesh whose other parts are these."""
         return Tensor.of_host(
             self._brought(), self.spec, created_by=self.created_by, parts=[other._brought() for other in others]
         )
 
     def spread(self, others: "Sequence[Tensor]") -> None:
-        """Gives a result on the first device of a mesh its parts on the others, unless it has parts already."""
+        """Adds the parts on the other devices of a mesh to a result on the first device, unless it has parts."""
         assert self._storage is not None
         if not self._storage.others:
             self._storage.others = tuple(other._storage for other in others if other._storage is not None)
 
     def whole(self) -> "Tensor | None":
-        """The tensor on a mesh whose part on the first device this is; None for any other tensor."""
+        """The tensor of a mesh of which this is the part on the first device; None for any other tensor."""
         first = self._storage
         return Tensor._sharing(first.whole, self.spec, self.created_by) if isinstance(first, FirstStorage) else None
 
     def __copy__(self) -> "Tensor":
-        """A tensor of the same values; on a device it shares the buffer, which lives as long as either."""
+        """A tensor of the same values; on a device it shares the buffer, which lives as long as either tensor."""
         if self._storage is None:
             parts = [part._brought() for part in self.each()]
             return Tensor.of_host(parts[0], self.spec, created_by=self.created_by, parts=parts[1:])
         return Tensor._sharing(self._storage, self.spec, self.created_by)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
-        """A tensor with values, and on a device a buffer, of its own."""
+        """A tensor with its own values, and on a device its own buffer."""
         if self._storage is None:
             parts = [part._brought() if part.left_out else part._carried().copy() for part in self.each()]
             return Tensor.of_host(parts[0], self.spec, created_by=self.created_by, parts=parts[1:])
         return self.with_memory_config(self.spec.memory_config)
 
     def __reduce__(self) -> Any:
-        """How a host tensor is written to a file; raises DeviceError for one on a device."""
+        """Pickles a host tensor; raises DeviceError for a device tensor."""
         if self._storage is not None:
             raise DeviceError("a tensor on a device cannot be pickled; bring it to the host first, with .cpu()")
         return partial(Tensor.of_host, created_by=self.created_by), (self._carried(), self.spec)
@@ -324,12 +325,12 @@ class Tensor(Operators):
 
     @property
     def layout(self) -> Layout:
-        """Tiles or rows."""
+        """TILE or ROW_MAJOR."""
         return self.spec.layout
 
     @property
     def tensor_id(self) -> int:
-        """A number that no other tensor of this thread has; tensors are numbered when they are first asked for it."""
+        """A number that is unique in this thread, assigned when it is first read."""
         if not hasattr(self, "_id"):
             self._id = current().tensors
             remember(replace(current(), tensors=self._id + 1))
@@ -337,7 +338,7 @@ class Tensor(Operators):
 
     @property
     def tile(self) -> Tile:
-        """Its tiles: 32 x 32, as all are here."""
+        """The tile, always 32 x 32."""
         return Tile()
 
     def get_tile(self) -> Tile:
@@ -353,15 +354,15 @@ class Tensor(Operators):
         return self.layout
 
     def is_sharded(self) -> bool:
-        """Whether its pages are dealt shard by shard."""
+        """Whether the tensor is sharded."""
         return self.spec.memory_config.is_sharded()
 
     def volume(self) -> int:
-        """Elements of the padded shape."""
+        """Number of elements of the padded shape."""
         return prod(self.spec.padded_shape)
 
     def logical_volume(self) -> int:
-        """Elements of the logical shape."""
+        """Number of elements of the logical shape."""
         return self.spec.volume
 
     def element_size(self) -> int:
@@ -373,16 +374,16 @@ class Tensor(Operators):
         return self.buffer.spec.page_bytes
 
     def buffer_num_pages(self) -> int:
-        """Pages of its buffer; raises as `buffer_page_size`."""
+        """Number of pages of the buffer; raises like `buffer_page_size`."""
         return self.buffer.spec.size_bytes // self.buffer.spec.page_bytes
 
     def buffer_aligned_page_size(self) -> int:
-        """Bytes from one page to the next; raises as `buffer_page_size`."""
+        """Bytes from one page to the next; raises like `buffer_page_size`."""
         spec = self.buffer.spec
         return aligned_page_bytes(spec.page_bytes, spec.buffer_type, self.buffer.device_spec)
 
     def memory_config(self) -> MemoryConfig:
-        """Where it lives; of a host tensor, the default place."""
+        """The memory config; for a host tensor, the default memory."""
         return self.spec.memory_config.reported()
 
     def storage_type(self) -> StorageType:
@@ -390,11 +391,11 @@ class Tensor(Operators):
         return StorageType.HOST if self._storage is None else StorageType.DEVICE
 
     def device(self) -> Device | None:
-        """The device it lives on, if any."""
+        """The device of the tensor; None for a host tensor."""
         return None if self._storage is None else self._storage.device
 
     def is_allocated(self) -> bool:
-        """Whether it still has its memory."""
+        """Whether the tensor has not been deallocated."""
         return self._values is not None if self._storage is None else self._storage.buffer.allocated
 
     @property
@@ -418,7 +419,7 @@ class Tensor(Operators):
         """Read-only values in the format's storage type, in the logical shape, wherever the tensor is.
 
         Raises DeviceError if the tensor was deallocated, or its device computes no values; ArgumentError if an
-        operation left elements as memory was before, unless these are wanted, too (``unwritten``).
+        operation left elements unwritten, unless ``unwritten`` is true.
         """
         if not self.is_allocated():
             raise not_allocated()
@@ -440,21 +441,21 @@ class Tensor(Operators):
         return self._logical(self.buffer.values if self._values is None else self._values)
 
     def mesh_shape(self) -> MeshShape:
-        """Rows and columns of the devices that it is on, or that a distributed tensor of the host is for."""
+        """Rows and columns of the tensor's devices, or of the devices that a distributed host tensor is for."""
         return MeshShape(1, 1 + len(self._parts)) if self._storage is None else self._storage.device.shape
 
     @property
     def known(self) -> bool:
-        """Whether values were written; raises DeviceError for a deallocated device tensor."""
+        """Whether the tensor has values; raises DeviceError for a deallocated device tensor."""
         return self._values is not UNKNOWN if self._storage is None else self.buffer.written
 
     @property
     def left_out(self) -> bool:
-        """Whether the values are not known because a device with ``values="off"`` did not compute them."""
+        """Whether the values are unknown because a device with ``values="off"`` did not compute them."""
         return not self.known and (self._storage is None or self._storage.device.values == "off")
 
     def _logical(self, stored: Array) -> Array:
-        """What is stored, without padding."""
+        """The stored values without padding."""
         sides = self.spec.shape
         if stored.size == self.spec.volume:
             return frozen(stored.reshape(sides))
@@ -472,7 +473,7 @@ class Tensor(Operators):
         return frozen(logical)
 
     def padded_values(self) -> Array:
-        """Like ``values``, in the padded shape; padding that nobody wrote is zero."""
+        """Like ``values``, in the padded shape; unwritten padding is zero."""
         values = self.values()
         stored = self._values if self._storage is None else self.buffer.values
         if stored is not None and stored.shape == self.spec.padded_shape:
@@ -481,11 +482,11 @@ class Tensor(Operators):
 
     @property
     def keeps_padding(self) -> bool:
-        """Whether it was prepared as weights or bias, whose padding is part of it; not if it was only described."""
+        """Whether the tensor is prepared weights or bias, whose padding is stored; False for a description."""
         return self.created_by is not None and not isinstance(self.created_by, AsWanted)
 
     def _carried(self) -> Array:
-        """The values that go with the tensor to another place: of what was prepared, the padding, too."""
+        """The values to copy to another memory; for prepared weights and bias, including padding."""
         return self.padded_values() if self.keeps_padding else self.values()
 
     def _brought(self) -> Array:
@@ -493,7 +494,7 @@ class Tensor(Operators):
         return UNKNOWN if self.left_out else self._carried()
 
     def _spec_in(self, place: MemoryConfig) -> TensorSpec:
-        """The tensor in another place."""
+        """The spec of the tensor in another memory."""
         spec = self.spec
         padded_shape = spec.padded_shape if self.keeps_padding else None
         in_rows = self.layout is Layout.ROW_MAJOR and padded_shape is None
@@ -509,7 +510,7 @@ class Tensor(Operators):
         return moved
 
     def to_numpy(self) -> Array:
-        """A copy of the values: float32 for floats, else integers; raises as ``values``."""
+        """A copy of the values: float32 for floats, else integers; raises like ``values``."""
         values = self.values()
         return copied(values, np.dtype(np.float32) if self.spec.data_format.is_float else values.dtype)
 
@@ -517,9 +518,9 @@ class Tensor(Operators):
     __array_priority__ = 1000
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The values for ``numpy.asarray``: those of `to_numpy`, in another type if numpy asks for it.
+        """The values of `to_numpy` for ``numpy.asarray``, converted to the requested type.
 
-        ``copy=False`` gives a read-only view, which exists for float32 and integers; raises as ``values``.
+        ``copy=False`` gives a read-only view, which exists for float32 and integers; raises like ``values``.
         """
         values = self.values()
         kind = np.dtype(dtype or (np.float32 if self.spec.data_format.is_float else values.dtype))
@@ -530,7 +531,7 @@ class Tensor(Operators):
         return values
 
     def to_list(self) -> list[Any]:
-        """The values as nested lists; raises as ``values``."""
+        """The values as nested lists; raises like ``values``."""
         nested: list[Any] = self.to_numpy().tolist()
         return nested
 
@@ -548,8 +549,8 @@ class Tensor(Operators):
     def to_torch(self) -> TorchTensor:
         """The values as a torch tensor: bfloat16, float32 (block floats too) or integers.
 
-        Values that a device with ``values="off"`` did not compute are a tensor of unknown numbers: its shape and type
-        are right, torch computes with it, and reading a number raises DeviceError.
+        On a device with ``values="off"``, computed values are a tensor of unknown numbers: shape and type are right,
+        torch operations accept it, and reading a number raises DeviceError.
 
         Raises DeviceError if the tensor was deallocated.
         """
@@ -567,13 +568,13 @@ class Tensor(Operators):
         device: Device | None = None,
         target_layout: Layout | None = None,
     ) -> "Tensor":
-        """The tensor on a device, or in another layout; itself if it is on the device already, wherever it lies.
+        """The tensor on a device, or in another layout; the tensor itself if it is already on the device.
 
         Args:
-            target: A device, or a layout, which a device operation gives a tensor there; or else one of the two by its
-                own name.
-            mem_config: Place on the device; by default the place that a host tensor was made with, else DRAM.
-            cq_id: Has no meaning here: there is one queue.
+            target: A device or a layout, also by the keyword ``device`` or ``layout``. A device operation converts the
+                layout of a device tensor.
+            mem_config: Memory on the device; by default the memory given when the host tensor was created, else DRAM.
+            cq_id: Accepted as in ttnn; there is one queue.
 
         Raises DeviceError if the shards do not fit the tensor or the device, or the tensor was deallocated.
         """
@@ -605,9 +606,9 @@ class Tensor(Operators):
         return Tensor._sharing(placed(target, values, spec, by="Tensor::to_device", parts=parts), spec, self.created_by)
 
     def cpu(self, blocking: bool = True, cq_id: int | None = None) -> "Tensor":
-        """The tensor on the host; itself if it is there. It is there at once, by whatever queue.
+        """The tensor on the host; the tensor itself if it is on the host. The copy is complete on return.
 
-        The copy keeps the place on the device, where `to` brings it back.
+        The copy remembers the memory on the device as the default of `to`.
         """
         if self._storage is None:
             return self
@@ -617,7 +618,7 @@ class Tensor(Operators):
         return brought
 
     def with_memory_config(self, mem_config: MemoryConfig) -> "Tensor":
-        """A device tensor in another place; raises DeviceError for a host tensor, or when there is no room."""
+        """A device tensor in another memory; raises DeviceError for a host tensor, or if it does not fit."""
         values, *parts = [part._carried() if part.buffer.written else None for part in self.each()]
         assert self._storage is not None
         spec = self._spec_in(mem_config)
@@ -625,14 +626,14 @@ class Tensor(Operators):
         return Tensor._sharing(placed(home, values, spec, by=CREATED, parts=parts), spec, self.created_by)
 
     def with_dtype(self, dtype: DataType) -> "Tensor":
-        """The values rounded to another data type, as the host or device rounds; block floats come out in tiles."""
+        """The values rounded to another data type, as host or device round; block floats get TILE layout."""
         layout = Layout.TILE if dtype.format.is_block else self.layout
         return self._changed(TensorSpec(self.spec.shape, dtype.format, layout, self.spec.memory_config))
 
     def reshape(self, *shape: SupportsIndex | Sequence[int]) -> "Tensor":
-        """The same elements in another shape, of which one side may be -1; raises DeviceError for another volume.
+        """The tensor in another shape, one side of which may be -1; raises DeviceError for another volume.
 
-        On the device this is `ttnn.reshape`, as in ttnn, but for weights that were prepared.
+        On the device, as in ttnn, this is `ttnn.reshape`, except for prepared weights.
         """
         wanted = resolved_shape(shape, self.spec.volume)
         if self._storage is not None and not self.keeps_padding:
@@ -646,9 +647,9 @@ class Tensor(Operators):
         return self._changed(spec)
 
     def pad_to_tile(self, pad_value: float) -> "Tensor":
-        """The same host tensor with its last two axes filled up to whole tiles; one axis counts as a row.
+        """The host tensor with its last two axes padded to whole tiles; a tensor of rank 1 counts as a row.
 
-        A tensor in tiles is returned as it is. Padding would hold ``pad_value``, which never reaches a result here.
+        A tensor in TILE layout is returned unchanged. ``pad_value`` fills the padding and never affects a result.
         """
         if self.layout is Layout.TILE:
             return self
@@ -660,10 +661,10 @@ class Tensor(Operators):
         return Tensor.of_host(UNKNOWN if self.left_out else self.values(), padded_spec)
 
     def pad(self, output_tensor_shape: Sequence[int], input_tensor_start: Sequence[int], pad_value: float) -> "Tensor":
-        """A host tensor in rows within a larger one: as in ttnn, its shape stays and its padded shape grows.
+        """A ROW_MAJOR host tensor padded to a larger shape; as in ttnn, only its padded shape grows.
 
-        So of a tensor that begins behind the first element, the result shows the first elements, which are padding.
-        Raises DeviceError if the shape does not hold the tensor there, or the tensor is on the device or in tiles.
+        So if the tensor is placed after the first element, the values of the result begin with padding.
+        Raises DeviceError if the shape cannot hold the tensor, or the tensor is on the device or in TILE layout.
         """
         self._require_host("pad")
         self._require_rows("pad", "padding")
@@ -682,9 +683,9 @@ class Tensor(Operators):
         return Tensor.of_host(filled[tuple(map(slice, self.shape))].copy(), spec)
 
     def unpad(self, output_tensor_start: Sequence[int], output_tensor_end: Sequence[int]) -> "Tensor":
-        """The part of a host tensor in rows from one index up to another, which is not part of it.
+        """The part of a ROW_MAJOR host tensor from a first index (included) to an end index (excluded).
 
-        Raises DeviceError if the indices leave the tensor, or the tensor is on the device or in tiles.
+        Raises DeviceError if the indices exceed the tensor, or the tensor is on the device or in TILE layout.
         """
         self._require_host("unpad")
         self._require_rows("unpad", "unpadding")
@@ -704,9 +705,9 @@ class Tensor(Operators):
             raise DeviceError(f"Tensor layout must be ROW_MAJOR for {doing}\n{name}: use to(ROW_MAJOR_LAYOUT)")
 
     def unpad_from_tile(self, output_tensor_shape: Sequence[int]) -> "Tensor":
-        """The top left part of a host tensor in rows, of a shape that fills the same tiles.
+        """The top left part of a ROW_MAJOR host tensor; its shape must need the same tiles as this tensor.
 
-        Raises DeviceError for another shape, which may differ from this tensor's in the last two axes alone.
+        Raises DeviceError for any other shape; only the last two axes may differ.
         """
         self._require_host("unpad_from_tile")
         spec = self.spec
@@ -732,19 +733,19 @@ class Tensor(Operators):
             raise DeviceError(f"Tensor must be on host for {name} conversion\n{name}: use .cpu() first")
 
     def seen_as(self, spec: TensorSpec) -> "Tensor":
-        """A device tensor's buffer under another shape."""
+        """A view of a device tensor with another shape, sharing its buffer."""
         assert self._storage is not None
         return Tensor._sharing(self._storage, spec)
 
     @property
     def shares_buffer(self) -> bool:
-        """Whether other tensors have the buffer of this device tensor, such as a view."""
+        """Whether other tensors, such as views, share the buffer of this device tensor."""
         return self._storage is not None and len(self._storage.sharers) > 1
 
     def deallocate(self, force: bool = False) -> None:
-        """Frees the tensor's memory; doing so twice is harmless.
+        """Frees the tensor's memory; calling it twice is harmless.
 
-        A buffer that other tensors share is kept without ``force``. (``ttnn.deallocate`` forces by default.)
+        Without ``force``, a buffer that other tensors share is kept. (``ttnn.deallocate`` forces by default.)
         """
         if self._storage is None:
             self._values, self._parts = None, ()
@@ -752,12 +753,12 @@ class Tensor(Operators):
             self._storage.free()
 
     def take(self, tensor: "Tensor") -> None:
-        """Replaces the values of a host tensor by those of another tensor of its format."""
+        """Replaces the values of a host tensor by the values of another tensor of its format."""
         first, *others = [UNKNOWN if part.left_out else frozen(part.values().copy()) for part in tensor.each()]
         self._values, self._parts = first, tuple(others)
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
-        """The values placed as ``spec`` says, in a new tensor; rounded anew where block floats get other neighbors."""
+        """The values in a new host tensor of ``spec``; block floats are rounded again if their blocks change."""
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
 
         def on_host(part: Tensor) -> Array:
@@ -776,7 +777,7 @@ class Tensor(Operators):
         return Tensor._sharing(placed(self._storage.device, values, spec, by=CREATED, parts=parts), spec)
 
     def __repr__(self) -> str:
-        """Values (cut short), shape, data type and layout, as the real library prints them."""
+        """Values (shortened), shape, data type and layout, as the real library prints them."""
         name = self.dtype.name
         if not self.is_allocated():
             shown = "<buffer is not allocated>"

@@ -1,4 +1,4 @@
-"""Copies into tensors that are there already: between host and device, and into preallocated outputs."""
+"""Copies into existing tensors: between host and device, and into preallocated outputs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -24,9 +24,9 @@ DESCRIPTIONS: Final = TensorDescription | TensorSpec  # of tensors without value
 
 
 def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_tensor") -> Tensor:
-    """``output_tensor`` with the values of a tensor of the same shape, data type and layout; others raise DeviceError.
+    """Copies a tensor into ``output_tensor``; raises DeviceError unless shape, data type and layout are equal.
 
-    Errors call ``output_tensor`` by the name ``argument``.
+    ``argument`` is the name of ``output_tensor`` in errors.
     """
     require_type("output_tensor", Tensor, output_tensor=output_tensor)
     _require_same_spec(argument, output_tensor, result)
@@ -45,7 +45,7 @@ def stored_in(output_tensor: Tensor, result: Tensor, *, argument: str = "output_
 
 
 def copy_host_to_device_tensor(host_tensor: Tensor, device_tensor: Tensor, cq_id: int | None = None) -> None:
-    """Copies the values of a host tensor into a device tensor, at the address of the device tensor.
+    """Copies the values of a host tensor into an existing device tensor.
 
     Args:
         host_tensor: The tensor to read.
@@ -101,14 +101,14 @@ def allocate_tensor_on_device(spec: TensorSpec | Sequence[int], *place: Any) -> 
 
     Args:
         spec: A TensorSpec; or the shape.
-        place: After a TensorSpec, the device; after a shape, data type, layout, device and perhaps memory config
-            (DRAM by default).
+        place: After a TensorSpec, the device; after a shape, the data type, layout, device and optionally the memory
+            config (default: DRAM).
 
     Returns:
         The tensor; reading it before it is written raises a DeviceError.
 
     Raises:
-        ArgumentTypeError: The arguments are neither of the two lists.
+        ArgumentTypeError: The arguments match neither form.
         OutOfMemoryError: The tensor does not fit into the free part of its memory.
 
     Examples:
@@ -135,14 +135,14 @@ def allocate_tensor_on_host(spec: TensorSpec | Sequence[int], *place: Any) -> Te
 
     Args:
         spec: A TensorSpec; or the shape.
-        place: After a TensorSpec, the device whose tensors are copied; after a shape, data type, layout, device and
-            perhaps memory config.
+        place: After a TensorSpec, the device whose tensors are copied; after a shape, the data type, layout, device and
+            optionally the memory config.
 
     Returns:
         The tensor on the host.
 
     Raises:
-        ArgumentTypeError: The arguments are neither of the two lists.
+        ArgumentTypeError: The arguments match neither form.
 
     Examples:
         >>> tensor = ttnn.ones((32, 32), device=device)
@@ -171,14 +171,14 @@ def _described(name: str, spec: object, place: Sequence[Any]) -> tuple[TensorSpe
 
 
 def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor:
-    """The tensor of a mesh, composed of its parts on the host.
+    """A tensor of a mesh from its parts on the host.
 
     Args:
         tensors: The part of each device, in row-major order; all of one shape, data type and layout.
         mesh_shape: Rows and columns of the mesh.
 
     Returns:
-        The distributed tensor on the host; the one part itself on one device.
+        The distributed tensor on the host; on one device, the part itself.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
@@ -199,7 +199,7 @@ def from_host_shards(tensors: Sequence[Tensor], mesh_shape: MeshShape) -> Tensor
 
 
 def _same_tensors(function: str, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The parts of a tensor as a list; raises where one is no tensor or unlike the first, or there is none."""
+    """The parts of a tensor as a list; raises an error if the list is empty, or a part differs from the first."""
     parts = list(tensors) if isinstance(tensors, Sequence) else []
     if not parts or not all(isinstance(part, Tensor) for part in parts):
         raise ArgumentTypeError(f"{function}: tensors must be a sequence of tensors, not {shown(tensors)}")
@@ -230,10 +230,10 @@ def get_device_tensors(tensor: Tensor) -> list[Tensor]:
 
 
 def combine_device_tensors(*, tensors: Sequence[Tensor]) -> Tensor:
-    """The tensor of a mesh, put together from its parts.
+    """A tensor of a mesh from its parts.
 
     Args:
-        tensors: The part of each device, as `get_device_tensors` gave them, or parts on the host.
+        tensors: The part of each device, from `get_device_tensors`, or parts on the host.
 
     Returns:
         The tensor, which shares the memory of its parts.
@@ -264,7 +264,7 @@ def distribute_tensor(tensor: Tensor, mapper: TensorToMesh, mesh_device: Device 
 
     Args:
         tensor: The tensor.
-        mapper: The mapper, from `create_mesh_mapper` or one of its like.
+        mapper: The mapper, from `create_mesh_mapper` or a similar function.
         mesh_device: The mesh that holds the result; None for the host.
 
     Returns:
@@ -307,7 +307,7 @@ def aggregate_tensor(tensor: Tensor, composer: MeshToTensor) -> Tensor:
 
     Args:
         tensor: The tensor.
-        composer: The composer, from `create_mesh_composer` or one of its like.
+        composer: The composer, from `create_mesh_composer` or a similar function.
 
     Returns:
         The tensor on the host.
@@ -333,7 +333,7 @@ def aggregate_tensor(tensor: Tensor, composer: MeshToTensor) -> Tensor:
 
 
 def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None:
-    """Raises DeviceError, with the name of the first tensor, where it can not take the values of the second."""
+    """Raises DeviceError, with the name of the first tensor, if it cannot hold the values of the second tensor."""
     target, source = output_tensor.spec, result.spec
     if (target.shape, target.data_format, target.layout) != (source.shape, source.data_format, source.layout):
         raise DeviceError(
@@ -343,9 +343,9 @@ def _require_same_spec(name: str, output_tensor: Tensor, result: Tensor) -> None
 
 
 def tensor_like(tensor: Tensor | TensorDescription | TensorSpec, device: Device) -> Tensor:
-    """A tensor without values like the one given or described, on the device or on the host.
+    """A tensor without values with the spec of a tensor or a description, on the device or on the host.
 
-    Without dispatch it takes no memory. A described tensor passes for prepared weights of any call.
+    Without dispatch it takes no memory. A described tensor is accepted as prepared weights of any call.
     """
     on_host = isinstance(tensor, Tensor) and tensor.device() is None
     if isinstance(tensor, TensorDescription):

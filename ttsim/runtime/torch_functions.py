@@ -1,7 +1,7 @@
-"""The function of torch that computes a function of ttnn: for the host's fallback and for golden functions.
+"""Functions of torch that compute functions of ttnn, for the host fallback and for golden functions.
 
-It is the function of torch with the same name, unless `FORMULAS` says otherwise. Arguments that only place or tune the
-result (memory, program and kernel configs) are left out; activations that a call fuses are applied.
+Each is torch's function of the same name, unless `FORMULAS` has another. Arguments that only place or tune the result
+(memory, program and kernel configs) are ignored; fused activations are applied.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +53,9 @@ TorchFunction = Callable[..., Any]
 
 
 def torch_function(name: str) -> tuple[str, TorchFunction] | None:
-    """The function of torch that computes a function of ttnn, after its full name; None if there is none.
+    """The full name and the torch function that computes a function of ttnn; None if there is none.
 
-    It takes the arguments of `called`. The in-place form of a function gives the values of the function as numbers.
+    It takes the arguments of `called`. For an in-place function of ttnn, it returns the result.
     """
     if find_spec("torch") is None or name in OTHER_MEANING:
         return None
@@ -67,7 +67,7 @@ def torch_function(name: str) -> tuple[str, TorchFunction] | None:
 
 
 def _in_place(found: tuple[str, TorchFunction] | None) -> tuple[str, TorchFunction] | None:
-    """A function that gives the type of its first operand, which stays as it is: ttnn writes the tensor, torch not."""
+    """A function that returns the type of its first operand and, unlike ttnn, does not modify it."""
     if found is None:
         return None
     label, function = found
@@ -75,7 +75,7 @@ def _in_place(found: tuple[str, TorchFunction] | None) -> tuple[str, TorchFuncti
 
 
 def function_of_torch(name: str) -> tuple[str, TorchFunction] | None:
-    """The function of torch with a name, after its full name; None if there is none."""
+    """The full name and the torch function of this name; None if there is none."""
     for place in PLACES:
         path = f"{place}.{name}".lstrip(".")
         with suppress(AttributeError):
@@ -86,7 +86,7 @@ def function_of_torch(name: str) -> tuple[str, TorchFunction] | None:
 
 
 def called(function: TorchFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The result of a function of `torch_function`, of arguments with the names that ttnn gives them."""
+    """Calls a function of `torch_function` with arguments under ttnn's names."""
     operands, named = list(args), dict(kwargs)
     for place, key in enumerate(OF_OPERANDS):
         activations = named.pop(key, None)
@@ -98,7 +98,7 @@ def called(function: TorchFunction, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def activation_of(activation: str | UnaryOpType | UnaryWithParam) -> TorchFunction:
-    """The function of torch that computes an activation, by its name or with its parameters; DeviceError if none."""
+    """The torch function of an activation, given by name or with parameters; raises DeviceError if there is none."""
     given = activation.op_type if isinstance(activation, UnaryWithParam) else activation
     name = given.name.lower() if isinstance(given, UnaryOpType) else given
     parameters = activation.params if isinstance(activation, UnaryWithParam) else ()
@@ -123,7 +123,7 @@ def _functional() -> Any:
 
 
 def _high(function: str) -> TorchFunction:
-    """A function of torch, whose images are [N, C, H, W], for images [N, H, W, C]."""
+    """Adapts a function of torch, whose images are [N, C, H, W], to images [N, H, W, C]."""
 
     def adapted(image: TorchTensor, *args: Any, **kwargs: Any) -> TorchTensor:
         result: TorchTensor = getattr(_functional(), function)(image.permute(HIGH_AXES), *args, **kwargs)
@@ -193,7 +193,7 @@ def _heads(
     transpose_key: bool = True,
     **_: Any,
 ) -> tuple[TorchTensor, ...]:
-    """Queries, keys and values [N, heads, S, size] of [N, S, channels]; keys [N, heads, size, S] if transposed."""
+    """Splits [N, S, channels] into queries, keys, values [N, heads, S, size]; transposed keys [N, heads, size, S]."""
     others = num_kv_heads or num_heads
     own, rest = input, kv_input_tensor
     if rest is None:
@@ -224,7 +224,7 @@ def _global_pool(input: TorchTensor, **_: Any) -> TorchTensor:
 
 
 def _over_axes(function: str) -> TorchFunction:
-    """A reduction of torch over the axes that ttnn names: all of them if none; the result may be scaled."""
+    """A reduction of torch over ttnn's axes (None: all), optionally scaled."""
 
     def reduced(input: TorchTensor, dim: Any = None, keepdim: bool = False, *, scalar: float = 1.0, **more: Any) -> Any:
         axes = tuple(range(input.ndim)) if dim is None else dim
@@ -235,7 +235,7 @@ def _over_axes(function: str) -> TorchFunction:
 
 
 def _accumulated(function: str) -> TorchFunction:
-    """Sums or products of torch along an axis, from its end if `reverse_order` says so."""
+    """Cumulative sums or products of torch along an axis, from its end with `reverse_order`."""
 
     def accumulated(input: TorchTensor, dim: int, *, reverse_order: bool = False, **_: Any) -> TorchTensor:
         axes = (dim,) if reverse_order else ()
@@ -254,7 +254,7 @@ def _comparison(function: str) -> TorchFunction:
 
 
 def _gated(activation: TorchFunction) -> TorchFunction:
-    """The first half of an axis, times an activation of the second."""
+    """The first half of an axis times an activation of the second half."""
 
     def gated(input: TorchTensor, dim: int = -1, **_: Any) -> TorchTensor:
         values, gates = input.chunk(2, dim)
@@ -264,7 +264,7 @@ def _gated(activation: TorchFunction) -> TorchFunction:
 
 
 def _like(values: TorchTensor, number: Any) -> TorchTensor:
-    """A number as a tensor of the type of others; a tensor stays as it is."""
+    """A number as a tensor of the type of other tensors; a tensor unchanged."""
     torch = _torch()
     return number if isinstance(number, torch.Tensor) else torch.full_like(values, number)
 
@@ -286,7 +286,7 @@ def _xielu(x: TorchTensor, alpha_p: float = 0.8, alpha_n: float = 0.8, *, beta: 
 
 
 def _logical_right_shift(input: TorchTensor, shift_amt: Any, **_: Any) -> TorchTensor:
-    """A shift of 32 bits that fills zeros."""
+    """A logical right shift of 32-bit integers."""
     return ((input.long() & 0xFFFFFFFF) >> shift_amt).to(input.dtype)
 
 
@@ -307,9 +307,9 @@ def _rotate(
     interpolation_mode: str = "nearest",
     **_: Any,
 ) -> TorchTensor:
-    """Images [N, H, W, C], turned counterclockwise by degrees about a center (x, y) in pixels; `fill` lies outside.
+    """Rotates images [N, H, W, C] counterclockwise by degrees about a center (x, y); outside pixels are `fill`.
 
-    As torchvision's, which weights pixels at the border by their share of the image twice.
+    Like torchvision, which weights border pixels twice by their share of the image.
     """
     torch, (count, height, width, _) = _torch(), input.shape
     sine, cosine, places = (
@@ -331,7 +331,7 @@ def _rotate(
 
 
 def _pad(input: TorchTensor, padding: Any, value: float = 0.0, **_: Any) -> TorchTensor:
-    """Values around a tensor, (before, after) of each axis."""
+    """Pads a tensor by (before, after) elements along each axis."""
     sides = [side for pair in reversed(padding) for side in pair]
     return _functional().pad(input, sides, value=value)
 

@@ -1,8 +1,8 @@
-"""Tracebacks of what ttsim refuses, without the frames inside ttsim: they end at the user's own line.
+"""Shortens the tracebacks of refusals of ttsim: they end at the user's own line, without frames inside ttsim.
 
-Importing ttsim puts `install`'s hooks before those that print uncaught errors, so calls cost nothing; `ttsim exec` and
-the pytest plugin shorten tracebacks themselves. An error that ttsim does not raise on purpose is a defect of ttsim: its
-traceback stays whole.
+Importing ttsim installs hooks for uncaught errors (`install`), so calls cost nothing; `ttsim exec` and the pytest
+plugin shorten tracebacks themselves. An error that ttsim does not raise on purpose is a defect of ttsim, and its
+traceback is not shortened.
 """
 
 import os
@@ -26,7 +26,7 @@ _WRONG_CALL = re.compile(r"\w+\(\) (got|missing|takes) ")  # how a TypeError beg
 
 
 def install() -> None:
-    """Lets Python's hooks for uncaught errors print shortened tracebacks; whoever set a hook before is still called."""
+    """Makes Python's hooks for uncaught errors print shortened tracebacks; hooks that were set before still run."""
     before, before_in_threads = sys.excepthook, threading.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -43,10 +43,10 @@ def install() -> None:
 
 @contextmanager
 def shortened(error: BaseException) -> Iterator[None]:
-    """For the length of a ``with`` block, an error and its causes have no frames of ttsim if ttsim refused something.
+    """A context that removes the frames of ttsim from an error and its causes, if the error is a refusal of ttsim.
 
-    An error of frames of ttsim alone has no traceback then. Causes that never left ttsim are left out. No frames are
-    left out while TTSIM_TRACEBACK is set, except to 0. A misspelled keyword of a function of ttsim has a note.
+    Causes with only frames of ttsim are dropped. Nothing is removed while TTSIM_TRACEBACK is set to a value other than
+    0. An error for a misspelled keyword of a ttsim function gets a note.
     """
     notes, hint = list(getattr(error, "__notes__", ())), _spelling(error)
     if hint:
@@ -72,7 +72,7 @@ def shortened(error: BaseException) -> Iterator[None]:
 
 
 def outside(trace: TracebackType | None) -> TracebackType | None:
-    """The frames of a traceback that are neither ttsim's nor of Python's own library; None if there are no others."""
+    """A traceback without frames of ttsim and of Python's standard library; None if no frame is left."""
     shown = None
     for frame in reversed(_frames(trace)):
         if _package(frame.tb_frame) not in _HIDDEN:
@@ -90,7 +90,7 @@ def _frames(trace: TracebackType | None) -> list[TracebackType]:
 
 
 def user_level() -> int:
-    """How many frames of ttsim are on top of the user's, for the ``stacklevel`` of a warning."""
+    """The number of ttsim frames above the user's frame, for the ``stacklevel`` of a warning."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _package(frame) in _HOUSE | {_DYNAMO}:
         frame, level = frame.f_back, level + 1
@@ -98,7 +98,7 @@ def user_level() -> int:
 
 
 def _package(frame: FrameType) -> str:
-    """The package of the code of a frame; fixtures of the plugin are code of the tests."""
+    """The package of a frame's code; fixtures of the plugin count as test code."""
     name = str(frame.f_globals.get("__name__", ""))
     if name.startswith(f"{_DYNAMO}."):
         return _DYNAMO
@@ -111,7 +111,7 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 def _spelling(error: BaseException) -> str:
-    """The keyword that was meant, where Python found an unexpected one in a call of a function of ttsim; else ""."""
+    """The likely keyword, if Python found an unexpected keyword in a call of a ttsim function; else ""."""
     found = _UNEXPECTED.fullmatch(str(error)) if type(error) is TypeError else None
     frames = _frames(error.__traceback__)
     if found is None or not frames:

@@ -1,4 +1,4 @@
-"""Calls that ran: where a script made each of them, and traces that replay them."""
+"""Calls that ran, with their lines in the script, and traces that replay calls."""
 
 import sys
 import sysconfig
@@ -40,7 +40,7 @@ class Trace:
     def replay(self, memory: Memory) -> None:
         """Runs the calls again on the live buffers in ``memory``.
 
-        In the place of a deallocated buffer, another of its kind is read; raises DeviceError if there is none.
+        Another buffer of the same kind replaces a deallocated buffer; raises DeviceError if there is none.
         """
         result: dict[int, tuple[Buffer, TensorSpec, Array]] = {}
         for call in self.calls:
@@ -59,7 +59,7 @@ class Trace:
 
 
 def _lying(buffer: Buffer, memory: Memory, name: str) -> Buffer:
-    """A buffer that a trace reads, or the buffer that took its place."""
+    """A buffer that a trace reads, or the buffer that replaced it."""
     if buffer.allocated:
         return buffer
     if memory.has(buffer.spec.buffer_type, buffer.address):
@@ -89,7 +89,7 @@ class MeshTraceId:
 
 @dataclass(frozen=True, slots=True)
 class MeshEvent:
-    """A moment on a queue, which has passed when it is recorded, since calls have finished when they return.
+    """An event on a queue; it has passed when it is recorded, because all earlier calls have finished.
 
     Examples:
         >>> ttnn.record_event(device, cq_id=0).mesh_cq_id
@@ -131,7 +131,7 @@ _RECORDED_SITES: Final[ContextVar[tuple[CallSite, ...] | None]] = ContextVar("re
 
 @contextmanager
 def made_by(sites: tuple[CallSite, ...]) -> Iterator[None]:
-    """Attributes the calls of a ``with`` block to lines of a script that made them when they were recorded."""
+    """A context that attributes its calls to the script lines of the recorded calls."""
     token = _RECORDED_SITES.set(sites)
     try:
         yield
@@ -140,7 +140,7 @@ def made_by(sites: tuple[CallSite, ...]) -> Iterator[None]:
 
 
 def call_sites() -> tuple[CallSite, ...]:
-    """The lines that run in this thread, outermost first, without this library's and those of installed packages."""
+    """The script lines on this thread's stack, outermost first, without lines of ttsim and of installed packages."""
     recorded = _RECORDED_SITES.get()
     if recorded is not None:
         return recorded
@@ -156,13 +156,13 @@ def call_sites() -> tuple[CallSite, ...]:
 
 @lru_cache(_MOST_FILES)
 def _of_a_script(file: str) -> bool:
-    """Whether a file is neither this library's nor an installed package's."""
+    """Whether a file belongs neither to ttsim nor to an installed package."""
     return not file.startswith(_NOT_OF_A_SCRIPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanCall:
-    """A call that a device carried out, as profiles remember it."""
+    """A call that ran on a device, as profiles record it."""
 
     function: str  # The function of the library that was called
     plan: Plan  # What it did
@@ -182,13 +182,13 @@ class RanCall:
 
 
 class Listener(Protocol):
-    """Who is told of the calls of functions on a device, and of the tensors that come to it from the host."""
+    """Is notified of function calls on a device, and of tensors that come from the host."""
 
     def placed(self, buffer: Buffer, spec: TensorSpec) -> None:
-        """A tensor was brought to the device, outside of any call."""
+        """A tensor was copied to the device outside of any call."""
 
     def begun(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """A call begins; what this returns, `ended` is given."""
+        """A call begins; the return value is passed to `ended`."""
 
     def ended(self, begun: Any, result: Any) -> None:
-        """The call has returned; of a call that failed nothing is told."""
+        """The call has returned; not called for a call that failed."""

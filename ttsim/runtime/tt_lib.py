@@ -1,7 +1,7 @@
-"""Names of tt_lib.fallback_ops, the package beside ttnn: torch's functions and layers, on the host on a card as well.
+"""Names of tt_lib.fallback_ops, a package that comes with ttnn: torch's functions and layers, always on the host.
 
-A result has at least four axes. It is in bfloat16, or uint32 where torch gives integers; in tiles where its last two
-sides are whole tiles, else in rows; and in DRAM, except rows of an odd width, which stay on the host.
+A result has rank 4 or more. It is bfloat16, or uint32 if torch returns integers; in TILE layout if its last two sides
+are whole tiles, else ROW_MAJOR; and in DRAM, except ROW_MAJOR results of odd width, which stay on the host.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ PREFIXES: Final = ("unary_", "binary_", "torch_")  # of names here that torch ha
 
 
 def find(name: str) -> Callable[..., Any] | None:
-    """A function or a class of tt_lib.fallback_ops; None if there is none of that name."""
+    """A function or a class of tt_lib.fallback_ops; None for an unknown name."""
     if name in LAYERS:
         return layer_of(name)
     for prefix in ("", *PREFIXES) if name.islower() and not name.startswith("_") else ():
@@ -52,7 +52,7 @@ def find(name: str) -> Callable[..., Any] | None:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """As `find`; raises AttributeError where torch has none of that name."""
+    """Like `find`; raises AttributeError if torch does not have the name."""
     function = find(name)
     if function is None:
         raise AttributeError(name)
@@ -100,7 +100,7 @@ def _set(layer: Any, name: str, value: Tensor | TorchTensor | None) -> None:
 
 
 def _called(name: str, found: tuple[str, TorchFunction], *args: Any, **kwargs: Any) -> Any:
-    """The result of a function of torch, where tt_lib puts it. Raises ArgumentError where no device is known."""
+    """The result of a function of torch in the memory that tt_lib uses. Raises ArgumentError if no device is known."""
     layout, back = kwargs.pop("output_layout", Layout.TILE), kwargs.pop("output_on_device", True)
     values = [each for value in (*args, *kwargs.values()) for each in (value if isinstance(value, list) else [value])]
     homes = [value.device() for value in values if isinstance(value, Tensor)]

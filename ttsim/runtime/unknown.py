@@ -1,7 +1,7 @@
-"""Torch tensors of unknown numbers: what a device with ``values="off"`` gives where a script asks for numbers.
+"""Torch tensors of unknown numbers, which a device with ``values="off"`` returns when a script reads a tensor.
 
-Shapes and types are right, and operations of torch give tensors of unknown numbers again. An operation that would
-read a number, or whose shape depends on one, raises a DeviceError: no number leaves such a tensor.
+Shapes and types are right, and operations of torch return tensors of unknown numbers. An operation that reads a number,
+or whose result shape depends on a number, raises DeviceError.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,7 +59,7 @@ class UnknownTensor(torch.Tensor):
 
 
 def _name(func: Any) -> str:
-    """What a user calls an operation of torch."""
+    """The user's name of a torch operation."""
     name = str(func._schema.name).removeprefix("aten::")
     return "a Python number or condition" if name == "_local_scalar_dense" else f"torch's {name}"
 
@@ -70,7 +70,7 @@ def _mapped(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
 
 
 def refused(what: str) -> DeviceError:
-    """The error of what needs to know a number."""
+    """The error for an operation that needs a number."""
     return DeviceError(
         f"values are off, so the numbers of this tensor are unknown, but {what} needs them; compute them with "
         "values='fast' (--values fast, TTSIM_VALUES=fast)"
@@ -84,7 +84,7 @@ def _carried_out(
     args: tuple[Any, ...] = (),
     kwargs: dict[Any, Any] | None = None,
 ) -> Any:
-    """Carries an operation out on what the tensors hold, and marks its results; raises DeviceError for others."""
+    """Runs an operation on the tensors' contents and marks its results unknown; raises DeviceError for others."""
     kwargs, schema = kwargs or {}, func._schema.arguments
     arguments = dict(zip((argument.name for argument in schema), args, strict=False)) | kwargs
     writes = [

@@ -68,7 +68,7 @@ def test_its_docstring_holds_their_texts_and_the_usual_errors() -> None:
         "    name: A name that is long enough, with what is said of it, to need another line of its own here.\n\n"
         "Returns:\n    All that it was given.\n\n"
         "Raises:\n    ArgumentTypeError: An argument is unknown, missing or of the wrong type.\n"
-        "    ArgumentError: Arguments contradict each other, or ask for what is not simulated.\n"
+        "    ArgumentError: Arguments contradict each other, or need a feature that is not simulated.\n"
         "    DeviceError: No room.\n"
         "    OutOfMemoryError: A buffer does not fit into the free part of its memory."
     )
