@@ -165,7 +165,7 @@ class Machine:
             OutOfMemoryError: No free block is large enough.
             DeviceClosedError: The device was closed.
         """
-        self._require_open()
+        self.require_open()
         result, placed = None, placed and buffer.size_bytes > 0
         try:
             address = self._allocator.allocate(buffer) if placed else 0
@@ -222,7 +222,7 @@ class Machine:
             CircularBufferError: There are too many buffers, or they leave L1 or overlap its other buffers.
             DeviceClosedError: The device was closed.
         """
-        self._require_open()
+        self.require_open()
         noun = "dataflow buffer" if dataflow else "circular buffer"
         self._refuse_if(lambda: check_count(len(circular_buffers), self.spec.l1, noun=noun))
         counts = [
@@ -257,7 +257,7 @@ class Machine:
 
     def run_cached(self, key: Hashable) -> None:
         """Checks a cached program's circular buffers against L1 as it is now; releases those of the program before."""
-        self._require_open()
+        self.require_open()
         self.record(CircularBuffersFreed())
         self._check(self.program_cache[key])
 
@@ -267,7 +267,7 @@ class Machine:
         A machine that keeps no programs drops the program, its circular buffers and its resident buffers when it has
         run.
         """
-        self._require_open()
+        self.require_open()
         if not self.keeps_programs:
             self.record(CircularBuffersFreed())
             for buffer in resident:
@@ -387,6 +387,7 @@ class Machine:
             self.record(Refused(str(error)))
             raise
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raises DeviceClosedError if the device was closed."""
         if self.closed:
             raise DeviceClosedError(f"device {self.spec.name} was closed; open a new one")

@@ -264,7 +264,10 @@ class Allocator:
 
     def occupy(self, buffer_type: BufferType, regions: Sequence[tuple[int, int]]) -> None:
         """Makes the blocks of a memory in use exactly these regions; raises DeviceError where they overlap."""
-        self._list(buffer_type).occupy(regions)
+        try:
+            self._list(buffer_type).occupy(regions)
+        except DeviceError as error:
+            raise DeviceError(f"{buffer_type.name}: {error}") from None
 
     def addresses(self, buffer_type: BufferType) -> tuple[int, ...]:
         """Addresses in use, the oldest first."""

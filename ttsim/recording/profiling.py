@@ -34,6 +34,7 @@ from ttsim.report.sections import Page
 from ttsim.report.writers.html.document import page_frame
 from ttsim.runtime.call_source import estimate_source
 from ttsim.runtime.device import Device
+from ttsim.runtime.execution import require_here
 from ttsim.runtime.session import current, locked, remember
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import DESCRIPTIONS, tensor_like
@@ -410,8 +411,9 @@ def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kw
     try:
         signature(op).bind(*args, **kwargs)
     except TypeError as mismatch:
-        name = getattr(op, "__name__", "op")
-        return wrong(name, str(mismatch))
+        name, home = getattr(op, "__name__", "op"), getattr(op, "__module__", None) or ""
+        own = home.partition(".")[0] == __name__.partition(".")[0]
+        return wrong(name, str(mismatch)) if own else ArgumentTypeError(f"{name}: {mismatch}")
     raise error
 
 
@@ -442,14 +444,19 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
 
 
 def twin(value: Any, device: Device, copy: Device) -> Any:
-    """The same value for a call on the copy: tensors and descriptions become tensors there, also in lists."""
+    """The same value for a call on the copy: tensors and descriptions become tensors there, also in lists.
+
+    Raises DeviceError for a tensor on another device than the one that was copied.
+    """
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor | DESCRIPTIONS) for item in value):
         return [twin(item, device, copy) for item in value]
     if isinstance(value, DESCRIPTIONS):
         return tensor_like(value, copy)
     if value is device:
         return copy
-    if not isinstance(value, Tensor) or value.device() is not device or not value.is_allocated():
+    if isinstance(value, Tensor):
+        require_here(device, {"argument": value})
+    if not isinstance(value, Tensor) or value.device() is None or not value.is_allocated():
         return value
     buffer = copy.machine.memory.at(value.buffer.spec.buffer_type, value.buffer_address())
     return Tensor.of_buffer(copy, buffer, value.spec, created_by=value.created_by)

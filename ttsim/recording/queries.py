@@ -18,6 +18,7 @@ from ops.passes.memory import usage_without_dispatch
 from ttsim.recording.profiling import Profile, planned, profile, refusal_by
 from ttsim.report.cycle_report import launch_times
 from ttsim.runtime.device import Device
+from ttsim.runtime.execution import require_here
 from ttsim.runtime.queried import (
     AllocationRecord,
     ConstraintQueryResponse,
@@ -205,6 +206,7 @@ def query_op_runtime_with_initial_state(
     trial = _occupied(device, initial_state)
 
     def run() -> Profile:
+        device.machine.require_open()
         _capture(dispatch=False)
         own, named = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
         _capture(dispatch=True)
@@ -292,9 +294,10 @@ def _without_placing(
 ) -> ConstraintQueryResponse:
     trial = _like(device)
     _capture(dispatch=False)
-    args, kwargs = _replaced(args, kwargs, Tensor, device, trial)
-    events = _capture(dispatch=False)
     try:
+        device.machine.require_open()
+        args, kwargs = _replaced(args, kwargs, Tensor, device, trial)
+        events = _capture(dispatch=False)
         args, kwargs = _replaced(args, kwargs, DESCRIPTIONS, device, trial)
         results = tensors_of(op(*args, **kwargs))
     except (TTSimError, TypeError) as error:
@@ -309,6 +312,7 @@ def _on_top_of(
     _capture(dispatch=False)
     refused = None
     try:
+        device.machine.require_open()
         args, kwargs = _replaced(args, kwargs, Tensor | DESCRIPTIONS, device, trial)
         events = _capture(dispatch=True)
         results = tensors_of(op(*args, **kwargs))
@@ -335,13 +339,19 @@ def _replaced(
 
 
 def _replacement(value: Any, *, kinds: Any, device: Device, trial: Device) -> Any:
-    """An argument of a call on the trial device, also of those in a list or a tuple."""
+    """An argument of a call on the trial device, also of those in a list or a tuple.
+
+    Raises DeviceError for a tensor on another device than the one that is asked about.
+    """
     if type(value) in (list, tuple):
         return type(value)(_replacement(each, kinds=kinds, device=device, trial=trial) for each in value)
     if value is device:
         return trial
-    on_host = isinstance(value, Tensor) and value.device() is not device
-    return tensor_like(value, trial) if isinstance(value, kinds) and not on_host else value
+    if not isinstance(value, kinds) or (isinstance(value, Tensor) and value.device() is None):
+        return value
+    if isinstance(value, Tensor):
+        require_here(device, {"argument": value})
+    return tensor_like(value, trial)
 
 
 def _described(results: Sequence[Tensor]) -> tuple[tuple[TensorSpec, ...], int]:

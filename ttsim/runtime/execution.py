@@ -141,7 +141,7 @@ def _run(
     input_shape: tuple[int, int] | None,
 ) -> dict[str, Tensor]:
     """Runs a plan on one device, the first of its mesh."""
-    _require_here(device, tensors)
+    require_here(device, tensors)
     _require_written(tensors, asked)
     dispatch = current().dispatch
     computes = dispatch and device.values != "off"
@@ -264,8 +264,8 @@ def _tensors(plan: Plan, buffers: Mapping[str, Buffer], names: Iterable[str]) ->
     return tuple((name, WrittenTensor(buffer.number, buffer.address, plan.tensors[name])) for name, buffer in there)
 
 
-def _require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
-    """Raises DeviceError if one of the tensors lives on another device."""
+def require_here(device: Device, tensors: Mapping[str, Tensor]) -> None:
+    """Raises DeviceError if one of the tensors, by the names ``NAME_tensor``, lives on another device."""
     for name, tensor in tensors.items():
         home = tensor.device()
         if home is not None and home is not device:

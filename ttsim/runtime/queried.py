@@ -12,6 +12,7 @@ from device.errors import (
     OutOfMemoryError,
     SpecError,
     TTSimError,
+    shown,
 )
 from device.memory.memory_config import BufferType
 from ttsim.runtime.tensor import Tensor
@@ -126,6 +127,7 @@ class AllocationRecord(NamedTuple):
     size_per_bank: int
 
 
+EXAMPLE: Final = "AllocationRecord(ttnn.BufferType.L1, address=1000000, size_per_bank=2048)"
 Regions = tuple[tuple[int, int], ...]
 
 
@@ -159,10 +161,16 @@ class MockAllocatorState:
         return min((start for start, _ in self.regions.get(buffer_type, ())), default=None)
 
     def with_allocations(self, live: Iterable[AllocationRecord]) -> "MockAllocatorState":
-        """The state with exactly these buffers; to evict a buffer, leave its record out."""
+        """The state with exactly these buffers; to evict a buffer, leave its record out.
+
+        Raises:
+            ArgumentTypeError: A record is no AllocationRecord, or has a wrong memory, address or size.
+        """
         spans: dict[BufferType, list[tuple[int, int]]] = {}
         for record in live:
-            spans.setdefault(record.buffer_type, []).append((record.address, record.address + record.size_per_bank))
+            _require_record(record)
+            if record.size_per_bank:  # a tensor without elements takes none
+                spans.setdefault(record.buffer_type, []).append((record.address, record.address + record.size_per_bank))
         return MockAllocatorState({kind: _joined(regions) for kind, regions in spans.items()})
 
 
@@ -214,6 +222,20 @@ def l1_bytes_of(results: Iterable[Tensor]) -> int:
     """Bytes per core of results in L1; a view counts the pages of its own shape."""
     buffers = [result.spec.buffer(device.spec) for result in results if (device := result.device()) is not None]
     return sum(buffer.bank_bytes for buffer in buffers if buffer.buffer_type is not BufferType.DRAM)
+
+
+def _require_record(record: object) -> None:
+    """Raises ArgumentTypeError for what is no record, or for a field of one that is wrong."""
+    if not isinstance(record, AllocationRecord):
+        raise ArgumentTypeError(f"a state has records such as {EXAMPLE}, not {shown(record)}")
+    if not isinstance(record.buffer_type, BufferType):
+        raise ArgumentTypeError(
+            f"buffer_type of a record must be a memory such as ttnn.BufferType.L1, not {shown(record.buffer_type)}"
+        )
+    for name in ("address", "size_per_bank"):
+        value = getattr(record, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ArgumentTypeError(f"{name} of a record must be an integer from 0 on, in bytes, not {shown(value)}")
 
 
 def _joined(regions: Iterable[tuple[int, int]]) -> Regions:

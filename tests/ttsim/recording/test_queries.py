@@ -3,6 +3,7 @@
 import gc
 from weakref import ref
 
+import numpy as np
 import pytest
 
 import ttsim
@@ -174,6 +175,57 @@ def test_a_state_of_another_device_is_refused(device):
     beyond = graph.MockAllocatorState({L1: ((1024, 2048),)})  # below the first address that tensors may have
     with pytest.raises(ttsim.DeviceError, match="blocks in use must follow each other"):
         graph.query_op_constraints_with_initial_state(ttsim.relu, device, beyond, spec(32, 32))
+
+
+@pytest.mark.parametrize("record", [(L1, 1024, 64), {"address": 1024}, graph.AllocationRecord("L1", 1024, 64)])
+def test_what_is_no_record_is_refused(record):
+    with pytest.raises(ttsim.ArgumentTypeError, match="record"):
+        graph.MockAllocatorState().with_allocations([record])
+
+
+@pytest.mark.parametrize("sizes", [(-1, 64), (1024, -64), (1024.5, 64), (1024, "64"), (True, 64)])
+def test_a_record_has_whole_numbers_of_bytes(sizes):
+    with pytest.raises(ttsim.ArgumentTypeError, match="of a record must be an integer from 0 on, in bytes"):
+        graph.MockAllocatorState().with_allocations([graph.AllocationRecord(L1, *sizes)])
+
+
+def test_a_tensor_without_elements_takes_no_memory_of_a_state(device):
+    state = graph.MockAllocatorState().with_allocations([graph.AllocationRecord(L1, 1_000_000, 0)])
+    output = graph.query_op_constraints_with_initial_state(ttsim.relu, device, state, spec(32, 32))
+    assert output.response.status is graph.ExecutionStatus.Success
+
+
+ASKS = [
+    graph.query_op_constraints,
+    graph.query_op_runtime,
+    lambda op, device, *args: graph.query_op_runtime_with_initial_state(op, device, graph.MockAllocatorState(), *args),
+    lambda op, device, *args: (
+        graph.query_op_constraints_with_initial_state(op, device, graph.MockAllocatorState(), *args).response
+    ),
+]
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("op", [ttsim.relu, lambda tensor: ttsim.concat([tensor, tensor], dim=3)])
+def test_a_tensor_of_another_device_is_no_argument(device, ask, op):
+    """An answer for the device on which the tensor lies would be one to another question."""
+    with ttsim.open_device(device_id=1, values="off", spec="blackhole_p150") as other:
+        tensor = ttsim.zeros((1, 1, 32, 32), layout=TILES, device=other)
+        response = ask(op, device, tensor)
+        assert (response.refusal, ask(op, other, tensor).refusal) == ("legality", None)
+        assert "lives on another device" in response.error_message
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_a_closed_device_is_not_asked_about(device, ask):
+    with ttsim.open_device(device_id=1, values="off") as closed:
+        pass
+    assert "was closed" in ask(ttsim.relu, closed, spec(32, 32)).error_message
+
+
+def test_a_function_of_another_library_is_not_called_one_of_ttnn(device):
+    response = graph.query_op_constraints(np.add, device, spec(32, 32))
+    assert (response.refusal, response.error_message) == ("argument", "add: missing a required argument: 'x2'")
 
 
 def not_simulated(tensor):

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentError, nearest, shown
-from device.memory.memory_config import BufferType
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.api.convolutions import conv_transpose2d
 from ttsim.runtime.device import Device
@@ -166,7 +165,7 @@ def _device(name: str, l1_small_size: int, strict: bool) -> Device:
 
 
 def state_of(records: Sequence[Any]) -> MockAllocatorState:
-    """The state of memory that a question gives; raises ArgumentError for what is no list of records."""
+    """The state of memory that a question gives; raises ArgumentError or ArgumentTypeError for a wrong record."""
     return MockAllocatorState().with_allocations(map(_record, records))
 
 
@@ -176,10 +175,4 @@ def _record(written: Any) -> AllocationRecord:
         written = dict(zip(names, written, strict=True))
     if not isinstance(written, dict) or sorted(written) != sorted(names):
         raise ArgumentError(f"a record of state has {', '.join(names)}, not {shown(written)}")
-    kind = value_of(written["buffer_type"])
-    sizes = [written[name] for name in names[1:]]
-    if not isinstance(kind, BufferType) or not all(type(size) is int and size >= 0 for size in sizes):
-        raise ArgumentError(
-            f"a record of state has a memory such as ttnn.BufferType.L1 and two numbers of bytes, not {shown(written)}"
-        )
-    return AllocationRecord(kind, *sizes)
+    return AllocationRecord(**{**written, "buffer_type": value_of(written["buffer_type"])})

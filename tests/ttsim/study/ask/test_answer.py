@@ -137,7 +137,7 @@ def test_candidates_are_ranked_as_their_own_questions():
         ({"op": "relu", "l1_small_size": True}, "l1_small_size must be an integer, not True"),
         ({"op": "relu", "argz": []}, "unknown field 'argz', did you mean 'args'?; known are protocol, id, ask, op"),
         ({"op": "relu", "device": "n15"}, "n150"),
-        ({"op": "relu", "args": [IN_L1], "state": [[1, 2, 3]]}, "a record of state has a memory such as"),
+        ({"op": "relu", "args": [IN_L1], "state": [[1, 2, 3]]}, "buffer_type of a record must be a memory such as"),
         ({"op": "relu", "state": ["x"]}, "a record of state has buffer_type, address, size_per_bank, not 'x'"),
         ({"layer": LAYER, "op": "relu"}, "give layer or op, not both"),
         ({"layer": {"in_channels": 3}}, "a layer needs"),
