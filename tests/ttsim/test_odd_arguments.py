@@ -81,6 +81,15 @@ REFUSED = [
     (lambda d, x: ttsim.rand((2, 2), d, low=2.0), "Device: Uniform range lower bound must be less than upper bound"),
     (lambda d, x: ttsim.rand((2, 2), d, seed=-1), unfit("rand", "seed must be non-negative int, not -1")),
     (lambda d, x: ttsim.zeros((1 << 31, 1 << 31)), "Argument: full: shape must have at most 281,474,976,710,656"),
+    *((lambda d, x, call=call: call(x.to(d)), unfit(name, text)) for call, name, text in (
+        (lambda x: ttsim.add(x, 10**400), "add", "an integer of 1,329 bits is larger than any number of the library"),
+        (lambda x: ttsim.leaky_relu(x, -(10**400)), "leaky_relu", "an integer of 1,329 bits is larger than"),
+        (lambda x: ttsim.triu(x, diagonal=1 << 31), "triu", "diagonal must be int, not 2147483648"),
+        (lambda x: ttsim.exp(x, fast_and_approximate_mode=3), "exp", "fast_and_approximate_mode must be a bool, not 3"),
+        (lambda x: ttsim.relu(x, mode=1), "relu", "there is no 'mode'\n\nCalled with:\n  relu(input_tensor=a ttsim."
+         "runtime.tensor.Tensor, mode=1)\n\nAvailable signatures:\n  relu(input_tensor: Tensor, *, memory_config: Me"),
+    )),
+    (lambda d, x: ttsim.full((2, 2), 10**400), unfit("full", "fill_value must be")),
     (lambda d, x: ttsim.arange(10**20), unfit("arange", "start, end and step must have 64")),
     (lambda d, x: ttsim.as_tensor(ONES, preprocess=5), "ArgumentType: as_tensor: preprocess must be a function of th"),
     (lambda d, x: ttsim.concat(np.ones(3)), "ArgumentType: concat: tensors must be a sequence of tensors, not array("),

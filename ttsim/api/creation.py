@@ -21,7 +21,7 @@ from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.tensor_copies import stored_in
 from ttsim.runtime.types.call import (
     MOST_ELEMENTS,
-    Integer,
+    LongInteger,
     checked,
     checked_as,
     require_type,
@@ -229,9 +229,9 @@ def empty_like(
 @described("OutOfMemoryError", like=full)
 @checked
 def arange(
-    start: Integer | None = None,
-    end: Integer | None = None,
-    step: Integer = 1,
+    start: LongInteger | None = None,
+    end: LongInteger | None = None,
+    step: LongInteger = 1,
     *,
     dtype: DataType = DataType.BFLOAT16,
     device: Device | None = None,

@@ -92,6 +92,7 @@ WITH_FAST_MODE: Final = frozenset((
 ))  # fmt: skip
 WHOLE_NUMBERS: Final = ("decimals", "k")  # parameters of ttnn's functions that are integers
 OPTIONAL_NUMBERS: Final = ("decimals", "eps")  # parameters of round and logit that may be None
+Placed = tuple[Any, ...]  # The tensor, and where its results go: arguments of `applied`
 IN_MEMORY_ALONE: Final = frozenset(("polygamma",))  # functions that 0.81.1 gives no output_tensor and no cores
 
 
@@ -140,52 +141,47 @@ def _unary(name: str) -> Callable[..., Tensor]:
     """The function of one tensor that ttnn has under this name."""
     activation, parameters, fixed = _row(name)
 
-    @on_device
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         numbers = fixed or _bound(name, parameters, args, kwargs)
         one_form = OWN_KEYWORDS.get(name, {}).keys().isdisjoint(kwargs)  # the fast mode is another of such functions
-        if name in WITH_FAST_MODE and one_form and isinstance(kwargs.get("fast_and_approximate_mode"), bool):
-            kwargs.pop("fast_and_approximate_mode")
+        if name in WITH_FAST_MODE and one_form:
+            fast = kwargs.pop("fast_and_approximate_mode", False)
+            if not isinstance(fast, bool):
+                raise wrong(name, f"fast_and_approximate_mode must be a bool, not {shown(fast)}")
         chosen = _variant(name, kwargs) or (activation, numbers)
-        return keywords(input_tensor, chosen, **kwargs)
+        return applied(name, chosen, *keywords(input_tensor, **kwargs))
 
     @checked_as(name=name)
-    def in_memory(
-        input_tensor: Tensor,
-        function: tuple,  # type: ignore[type-arg]
-        *,
-        memory_config: MemoryConfig | None = None,
-    ) -> Tensor:
-        return applied(name, function, input_tensor, memory_config)
+    def in_memory(input_tensor: Tensor, *, memory_config: MemoryConfig | None = None) -> Placed:
+        return input_tensor, memory_config
 
     @checked_as(name=name)
     def anywhere(
         input_tensor: Tensor,
-        function: tuple,  # type: ignore[type-arg]
         *,
         memory_config: MemoryConfig | None = None,
         output_tensor: Tensor | None = None,
         sub_core_grids: CoreRangeSet | None = None,
-    ) -> Tensor:
-        return applied(name, function, input_tensor, memory_config, output_tensor, sub_core_grids)
+    ) -> Placed:
+        return input_tensor, memory_config, output_tensor, sub_core_grids
 
-    keywords: Callable[..., Tensor] = in_memory if name in IN_MEMORY_ALONE else anywhere
+    keywords: Callable[..., Placed] = in_memory if name in IN_MEMORY_ALONE else anywhere
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _documentation(name)
     function.__signature__ = _signature(name, signature(keywords))  # type: ignore[attr-defined]
-    return function
+    return on_device(function)
 
 
 def _signature(name: str, keywords: Signature) -> Signature:
-    """The parameters of a function: its own numbers and keywords in place of ``function``."""
-    first, _, *others = keywords.parameters.values()
+    """The parameters of a function: its own numbers and keywords behind the tensor."""
+    first, *others = keywords.parameters.values()
     by_name, own = Parameter.KEYWORD_ONLY, _row(name)[1]
     required = [Parameter(key, Parameter.POSITIONAL_OR_KEYWORD) for key, default in own.items() if default is None]
     settings: dict[str, object] = {key: default for key, default in own.items() if default is not None}
     settings |= OWN_KEYWORDS.get(name, {})
     settings |= {"fast_and_approximate_mode": False} if name in WITH_FAST_MODE else {}
     optional = [Parameter(key, by_name, default=default) for key, default in settings.items()]
-    return keywords.replace(parameters=[first, *required, *optional, *others])
+    return keywords.replace(parameters=[first, *required, *optional, *others], return_annotation=Tensor)
 
 
 def applied(

@@ -1,5 +1,6 @@
 """The decorator of every ttnn function on a device: serializes calls per device, cleans up after failures."""
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar, cast
@@ -11,6 +12,7 @@ from ttsim.runtime.fallback import instead
 from ttsim.runtime.session import outside_graphs
 from ttsim.runtime.settings import falls_back
 from ttsim.runtime.tensor import Tensor
+from ttsim.runtime.types.call import wrong
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +34,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = _device_among((*args, *kwargs.values()))
         if "queue_id" in kwargs:
             _require_queue(kwargs.pop("queue_id"))
+        _require_held(function.__name__, (*args, *kwargs.values()))
         if device is None:
             return function(*args, **kwargs)
         arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
@@ -63,6 +66,13 @@ def _require_queue(number: object) -> None:
     """Raises DeviceError for a queue number that no device has."""
     if not (number is None or (isinstance(number, int) and 0 <= number < MOST_QUEUES)):
         raise DeviceError(f"cq_id {shown(number)} is out of range\nqueue_id: leave it out, or give 0 or 1")
+
+
+def _require_held(name: str, values: Iterable[object]) -> None:
+    """Raises ArgumentTypeError for an integer that no number of the bindings holds, not even a float of 64 bits."""
+    for value in values:
+        if type(value) is int and value.bit_length() >= sys.float_info.max_exp:
+            raise wrong(name, f"an integer of {value.bit_length():,} bits is larger than any number of the library")
 
 
 def _device_among(values: Iterable[object]) -> Device | None:

@@ -127,7 +127,7 @@ def _dealt(tensor: TensorSpec) -> tuple[object, ...]:
 
 def _refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[str]:
     """What the library refuses, in its order."""
-    source, cosines, columns = call.source, call.cosines, call.source.shape[-1]
+    source, cosines, columns = call.source, call.cosines, side(call.source.shape, -1)
     for name, tensor in zip(
         ("input tensor", "cos tensor", "sin tensor", "transformation matrix"), call.tensors, strict=True
     ):
@@ -171,10 +171,10 @@ def _decode_refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[s
 
 
 def _whole_refusals(call: RotaryLlamaArguments) -> Iterator[str]:
-    source, cosines, columns = call.source, call.cosines, call.source.shape[-1]
+    source, cosines, columns = call.source, call.cosines, side(call.source.shape, -1)
     if source.memory_config.is_sharded():
         yield "Input tensor must be interleaved in prefill mode"
-    if side(cosines.shape, 0) != 1 or cosines.shape[-1] != columns:
+    if side(cosines.shape, 0) != 1 or side(cosines.shape, -1) != columns:
         shape = f"Shape({list(cosines.shape)})"
         yield f"Cos dims must match input dims: cos.shape = {shape}, head_dim = {columns}"
     own, heads = side(cosines.shape, 1), side(source.shape, 1)

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from device.errors import ArgumentError
 from device.matrix_unit.packer import typecast, unpack
 from device.memory.layouts import TensorSpec, aligned_page_bytes
 from device.memory.memory_config import TILE, Layout
@@ -88,11 +89,14 @@ class Upsample(DataMovement):
 
 
 def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int, int, int]:
-    """[N, H, W, C] with more rows and columns, rounded down, as products of float32."""
-    batch, height, width, channels = shape
-    high, wide = (
-        int(np.float32(side) * np.float32(factor)) for side, factor in zip((height, width), scale, strict=True)
-    )
+    """[N, H, W, C] with more rows and columns, rounded down, as products of float32.
+
+    Raises ArgumentError for more of them than 32 bits count.
+    """
+    batch, *sides, channels = shape
+    if not all(side * factor < 1 << 32 for side, factor in zip(sides, scale, strict=True)):
+        raise ArgumentError(f"upsample: scale_factor {scale[0]:g} by {scale[1]:g} makes more than 32 bits count")
+    high, wide = (int(np.float32(side) * np.float32(factor)) for side, factor in zip(sides, scale, strict=True))
     return batch, high, wide, channels
 
 

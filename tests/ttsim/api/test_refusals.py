@@ -249,6 +249,7 @@ REFUSED = [
      "Device: Output memory config is sharded but input memory config is not"),
     ("1x2x3x20x64", lambda x: ttnn.upsample(x, 0), "Device: scale_factor_h must be positive, got 0"),
     (IMAGE, lambda x: ttnn.upsample(x, (1, 0)), "Device: scale_factor_w must be positive, got 0"),
+    (IMAGE, lambda x: ttnn.upsample(x, (float("inf"), 2)), "Argument: upsample: scale_factor inf by 2 makes more"),
     (f"{IMAGE} height/64x64/3", lambda x: ttnn.upsample(x, 2, **BILINEAR, memory_config=DRAM),
      "Device: bad optional access"),
     ("1x32x8x64 tile height/32x64/32", lambda x: ttnn.upsample(x, 2, **BILINEAR),
@@ -676,6 +677,8 @@ REFUSED = [
     ("1x8 rows uint32 + 14x32 rows", lambda x, y: ttnn.embedding(x, y, memory_config=place("height/8x32/1 dram")),
      "Device: Embedding sharded Row Major output must be in L1: the reader writes rows straight into its own shard"),
     # rotary embeddings of other ranks
+    ("32x64 tile", lambda x: ttnn.experimental.rotary_embedding_llama(*[ttnn.sum(x, dim=None)] * 4),
+     "Device: ShapeBase[] index out of range. 0 not in [-4, 0)"),
     ("32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,
      "Device: ShapeBase[] index out of range. 2 not in [-4, 2)"),
     ("2x32x64 tile + 1x1x32x64 tile + 1x1x32x64 tile + 1x1x32x32 tile", ttnn.experimental.rotary_embedding_llama,

@@ -75,6 +75,13 @@ def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
     return Param(text, default, kw_only)
 
 
+def _signed(value: Any) -> int:
+    number = index(value)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise TypeError("not a signed 32-bit integer")
+    return number
+
+
 def _integer(value: Any) -> int:
     number = index(value)
     if not 0 <= number < 1 << 32:
@@ -120,7 +127,8 @@ def integers(*lengths: int) -> Kind:
     return Kind(f"{' or '.join(map(str, lengths))} non-negative integers", convert, hint)
 
 
-Integer = Annotated[int, Kind("int", index)]  # of either sign
+Integer = Annotated[int, Kind("int", _signed)]  # of either sign, of 32 bits
+LongInteger = Annotated[int, Kind("int", index)]
 Pair = Annotated[Sequence[int], integers(2)]  # down, across
 Padding = Annotated[Sequence[int], integers(2, 4)]  # (height, width) or (top, bottom, left, right)
 
@@ -257,7 +265,7 @@ class Signature:
         kind = self.arguments[name].kind
         try:
             return kind.convert(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             what = f"{name} must be {kind.text}, not {shown(value)}{kind.hint(value)}"
             raise self.error(arguments or {name: value}, what) from None
 
@@ -275,17 +283,19 @@ class Signature:
 
     def error(self, arguments: Mapping[str, object], what: str) -> ArgumentTypeError:
         """An error of the real library's first line, what is wrong in our words, and the rest of the library's text."""
-        wanted = ", ".join(
-            f"{name}: {argument.kind.text}" + ("" if argument.default is REQUIRED else f" = {argument.default}")
+        forms = {
+            name: f"{name}: {argument.kind.text}" + ("" if argument.default is REQUIRED else f" = {argument.default}")
             for name, argument in self.arguments.items()
-        )
+        }
+        placed = [forms.pop(name) for name, argument in self.arguments.items() if not argument.kw_only]
+        wanted = ", ".join([*placed, *(["*"] if forms else []), *forms.values()])
         if self.entry.startswith(OPERATIONS):
             received = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
             short = self.entry.rpartition(".")[2]
-            rest = f"\nCalled with:\n  {short}({received})\n\nAvailable signatures:\n  {short}(*, {wanted})"
+            rest = f"\nCalled with:\n  {short}({received})\n\nAvailable signatures:\n  {short}({wanted})"
         else:
             received = ", ".join(f"{name}: {type(value).__name__}" for name, value in arguments.items())
-            rest = f"    1. {self.entry}(*, {wanted})\n\nInvoked with types: kwargs = {{ {received} }}"
+            rest = f"    1. {self.entry}({wanted})\n\nInvoked with types: kwargs = {{ {received} }}"
         return ArgumentTypeError(f"{incompatible(self.entry)}\n{self.name}: {what}\n{rest}")
 
 

@@ -160,7 +160,8 @@ def test_refusals_begin_like_the_bindings_then_say_it_in_our_words(args, argumen
     text, name = str(raised.value), function.__name__
     first = f"ttnn.{name}(): incompatible function arguments."
     assert text.startswith(f"{first}\n{name}: {words}\n\nCalled with:\n  {name}(")
-    assert f"\n\nAvailable signatures:\n  {name}(*, size: " in text
+    assert f"\n\nAvailable signatures:\n  {name}({'' if args else '*, '}size: " in text
+    assert ", *, step: " in text or not args
 
 
 def test_the_real_library_names_operations_by_their_modules_and_functions_alone() -> None:
