@@ -156,7 +156,8 @@ def binary_buffers(
     on_the_way = 1
     sharded = all(tensor.spec.memory_config.is_sharded() for tensor in (left, right, result) if tensor is not None)
     if on_shards and sharded and not kind.what:  # as many tiles of shards as are computed before they are packed
-        on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if op.fp32_dest else 1)
+        wide = FLOAT32 in (op.left_format, op.second_format, op.data_format)
+        on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if wide else 1)
     return (
         buffer_of("left", left),
         *((tiles_of("left_activated", on_the_way, before[0], spec, cores=op.cores),) if before[0] else ()),

@@ -260,10 +260,12 @@ class Binary(OnSomeCores):
         if not self.left_format.is_float or self.exact:
             return True
         if self.operation == MULTIPLY and not self.fast:
-            return self.right_format in (None, self.left_format) and not self.left_format.is_block
-        if PAIRS[self.operation].vector_unit and not self.fast:
+            return not self.left_format.is_block and (self.right_format is None or not self.right_format.is_block)
+        pair = PAIRS[self.operation]
+        if pair.vector_unit and not self.fast:
             return True
-        return self.left_format == FLOAT32 and self.right_format in (None, FLOAT32)
+        alike = pair.alike if not self.fast else (FLOAT32,)
+        return self.left_format in alike and self.right_format in (None, self.left_format)
 
     @property
     def functions_before(self) -> tuple[str, str]:

@@ -42,7 +42,8 @@ class Pair:
     # Functions of the operands that have buffers of their own: left, right
     before: tuple[str, str] = ("", "")
     always_before: bool = True  # False: not if the vector unit computes the function
-    vector_unit: bool = True  # Whether the vector unit always computes it; else only of float32 and integers alike
+    vector_unit: bool = True  # Whether the vector unit always computes it; else only of integers and of `alike`
+    alike: tuple[DataFormat, ...] = (FLOAT32,)  # Floats that the vector unit takes where both operands are of one format
     fast: tuple[str, str] | None = None  # `before` of the fast mode, which the matrix unit computes
 
 
@@ -94,7 +95,9 @@ def _remainder(a: Array, b: Array) -> Array:
 def _joined(rows: Mapping[str, Callable[..., Any]]) -> dict[str, Pair]:
     """Comparisons, of operands of all formats."""
     return {
-        name: Pair(name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False)
+        name: Pair(
+            name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False, alike=(BFLOAT16, FLOAT32)
+        )
         for name, values in rows.items()
     }
 

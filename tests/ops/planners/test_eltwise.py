@@ -13,7 +13,7 @@ from device.memory.memory_config import (
     ShardSpec,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8, UINT16, UINT32
 from ops.planners.eltwise import BinaryArguments, plan_binary, plan_unary, require_formats
 from ops.programs.eltwise.functions import RELU
 from ops.programs.eltwise.op import Binary
@@ -147,6 +147,33 @@ def test_the_vector_unit_computes_ldexp_of_float32(data_format, tiles):
     (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given), N150).steps
     (power,) = [buffer for buffer in step.circular_buffers if buffer.name == "right_activated"]
     assert power.size_bytes == tiles * data_format.tile_bytes
+
+
+@pytest.mark.parametrize(
+    ("operation", "left", "right", "tiles"),
+    [
+        ("lt", BFLOAT16, BFLOAT16, 2),
+        ("lt", BFLOAT16, None, 2),
+        ("eq", BFLOAT8_B, BFLOAT8_B, 8),
+        ("add", BFLOAT16, BFLOAT16, 8),
+        ("add", BFLOAT16, FLOAT32, 4),
+        ("add", FLOAT32, BFLOAT8_B, 4),
+        ("multiply", FLOAT32, BFLOAT16, 2),
+        ("multiply", BFLOAT8_B, FLOAT32, 4),
+    ],
+)
+def test_as_many_tiles_wait_for_functions_of_an_operand_as_the_unit_takes(operation, left, right, tiles):
+    """Two of the vector unit; of the matrix unit eight, and four where one of three tensors is float32."""
+    given = tensor_spec("64x64 tile l1 height/32x64/2").changed(data_format=left)
+    other = None if right is None else given.changed(data_format=right)
+    op = Binary(
+        operation=operation, left_format=left, right_format=right, data_format=BFLOAT16, left_activations=(("neg", ()),),
+        scalar=2.0 if right is None else None,
+    )  # fmt: skip
+    target = given.changed(data_format=BFLOAT16)
+    (step,) = plan_binary(BinaryArguments(op=op, left=given, right=other, target=target), N150).steps
+    (negated,) = [buffer for buffer in step.circular_buffers if buffer.name == "left_activated"]
+    assert negated.size_bytes == tiles * left.tile_bytes
 
 
 def test_rows_become_tiles_before_the_format_of_an_exact_sum_is_looked_at():

@@ -172,10 +172,18 @@ def test_releases_work_on_other_shards_in_place(release, second, uneven):
     assert op_cycles(ADD, SHARDS, None, spec, SHARDS).network_bytes == 0
 
 
-def test_comparisons_are_differences_and_a_function():
-    """A difference, and whether it is at least zero; `logical_and` is a product of both operands' own functions."""
-    compared = op_cycles(Binary(operation="ge", **BOTH), SHARDS, None, SPEC, SHARDS)
-    assert compared.cycles == pytest.approx(500 + 6 * (UNPACK + 50 + 250) + PACK, rel=1e-12)
+def test_the_vector_unit_compares():
+    """Software of 2025 takes a difference, and whether it is at least zero."""
+    compared, older = (
+        op_cycles(Binary(operation="ge", **BOTH), SHARDS, None, spec, SHARDS).cycles
+        for spec in (SPEC, SPEC.replace(release="2025"))
+    )
+    assert compared == pytest.approx(500 + 6 * (2 * UNPACK + 250) + PACK, rel=1e-12)
+    assert older == pytest.approx(500 + 6 * (UNPACK + 50 + 250) + PACK, rel=1e-12)
+
+
+def test_logical_functions_are_sums_and_products_of_functions():
+    """`logical_and` is a product of both operands' own functions."""
     joined = op_cycles(Binary(operation="logical_and", **BOTH), SHARDS, None, SPEC, SHARDS)
     before = 2 * (250 + UNPACK + PACK)
     assert joined.cycles == pytest.approx(500 + 6 * (UNPACK + 50 + 24 + before) + PACK, rel=1e-12)
