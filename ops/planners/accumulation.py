@@ -6,7 +6,6 @@ A sum of bfloat16 along rows or columns works within tiles; otherwise the axis i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 from device.cores import CoreRangeSet, core_rectangle
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
@@ -142,7 +141,7 @@ def plan_added_images(
 
     The last program writes into the tensor "target" of the caller's, if there is one.
     """
-    for text in chain(_refusals(source, call), _target_refusals(source, target)):
+    for text in _refusals(source, call, target):
         raise DeviceError(text)
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
@@ -175,10 +174,45 @@ def plan_added_images(
     return plan_of({"input": source, "target": target}, spec, write)
 
 
-def _target_refusals(source: TensorSpec, target: TensorSpec | None) -> Iterator[str]:
-    """What the program refuses of a tensor that is to receive the sum, in its order."""
-    if target is None:
-        return
+def _refusals(source: TensorSpec, call: ImagesArguments, target: TensorSpec | None) -> Iterator[str]:
+    """What the programs refuse, in their order: one for each axis, of which the last one writes the caller's tensor."""
+    owner = "fast_reduce_nc"
+    if not call.axes:
+        yield f"fast_reduce_nc dims should not be empty\n{owner}: name the axes"
+    axes = sorted(call.axes, reverse=True)
+    for number, axis in enumerate(axes):
+        into = target if number == len(axes) - 1 else None
+        if into is None:
+            yield from _result_refusals(source, call, axis)
+        if source.layout is not Layout.TILE:
+            yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
+        if source.data_format not in ADDED_FORMATS:
+            yield f"FastReduceNC input {ADDED_TEXT}\n{owner}: typecast the tensor"
+        if into is not None:
+            yield from _target_refusals(source, into)
+        rank = len(source.shape)
+        if rank < 3:
+            yield f"FastReduceNC input rank must be greater than 2, but has {rank}\n{owner}: reshape the tensor"
+        if not 0 <= axis <= rank - 3:
+            yield (
+                f"FastReduceNC reduces only outer dims: dim must be between 0 and {rank - 3}, but has {axis}\n"
+                f"{owner}: use ttnn.sum"
+            )
+
+
+def _result_refusals(source: TensorSpec, call: ImagesArguments, axis: int) -> Iterator[str]:
+    """What the library refuses of a sum that it has to make room for, before its program."""
+    rank, owner = len(source.shape), "fast_reduce_nc"
+    if not -max(rank, RANK) <= axis < rank:
+        yield f"{no_such_axis(rank, axis)}\n{owner}: dims: no such axis"
+    if call.place.is_sharded() and call.place.shard_spec is None:
+        yield f"bad optional access\n{owner}: give memory_config a ShardSpec"
+    sides = tuple(1 if number == axis else side for number, side in enumerate(source.padded_shape))
+    TensorSpec(sides, source.data_format, Layout.TILE, call.place)
+
+
+def _target_refusals(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
+    """What a program refuses of a tensor that is to receive the sum."""
     if target.layout is not Layout.TILE:
         yield "FastReduceNC output only supports TILE layout.\noutput: give one in TILE_LAYOUT"
     if target.data_format not in ADDED_FORMATS:
@@ -188,31 +222,6 @@ def _target_refusals(source: TensorSpec, target: TensorSpec | None) -> Iterator[
             f"FastReduceNC preallocated output rank {len(target.shape)} must match input rank {len(source.shape)}\n"
             "output: give one like the sum"
         )
-
-
-def _refusals(source: TensorSpec, call: ImagesArguments) -> Iterator[str]:
-    rank, owner = len(source.shape), "fast_reduce_nc"
-    if not call.axes:
-        yield f"fast_reduce_nc dims should not be empty\n{owner}: name the axes"
-    for axis in sorted(call.axes, reverse=True):
-        if not -max(rank, RANK) <= axis < rank:
-            yield f"{no_such_axis(rank, axis)}\n{owner}: dims: no such axis"
-    if call.place.is_sharded() and call.place.shard_spec is None:
-        yield f"bad optional access\n{owner}: give memory_config a ShardSpec"
-    sides = tuple(1 if axis == max(call.axes) else side for axis, side in enumerate(source.padded_shape))
-    TensorSpec(sides, source.data_format, Layout.TILE, call.place)  # which the library makes first
-    if source.layout is not Layout.TILE:
-        yield f"FastReduceNC input only supports TILE layout.\n{owner}: bring the tensor into TILE_LAYOUT"
-    if source.data_format not in ADDED_FORMATS:
-        yield f"FastReduceNC input {ADDED_TEXT}\n{owner}: typecast the tensor"
-    if rank < 3:
-        yield f"FastReduceNC input rank must be greater than 2, but has {rank}\n{owner}: reshape the tensor"
-    for axis in sorted(call.axes, reverse=True):
-        if not 0 <= axis <= rank - 3:
-            yield (
-                f"FastReduceNC reduces only outer dims: dim must be between 0 and {rank - 3}, but has {axis}\n"
-                f"{owner}: use ttnn.sum"
-            )
 
 
 def require_added_cores(cores: CoreRangeSet | None, spec: DeviceSpec, owner: str) -> None:

@@ -81,14 +81,14 @@ class _Deviation:
 
     def _run(self, read: PlanTensor, axes: tuple[int, ...]) -> PlanTensor:
         call, spec, builder = self.call, read.spec, self.builder
+        shape = tuple(1 if axis - len(spec.shape) in axes else side for axis, side in enumerate(spec.shape))
+        target = TensorSpec(shape, spec.data_format, Layout.TILE, sharded_place(spec, shape, self.place))
         if spec.data_format not in FORMATS:
             raise DeviceError(
                 "Only FLOAT32, BFLOAT16, and BFLOAT8_B are supported for Std/Var reduction - got "
                 f"DataType::{spec.data_format.name.upper()}\n{call.name}: typecast the tensor"
             )
         require_no_dram_blocks("Std/Var reduction", call.name, spec.memory_config, self.place)
-        shape = tuple(1 if axis - len(spec.shape) in axes else side for axis, side in enumerate(spec.shape))
-        target = TensorSpec(shape, spec.data_format, Layout.TILE, sharded_place(spec, shape, self.place))
         if spec.data_format == FLOAT32 and not call.fp32_dest:
             raise DeviceError(
                 "ttnn.std/var with Float32 input requires fp32_dest_acc_en=true in the compute kernel config; "

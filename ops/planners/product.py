@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, no_shards
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, round_up
 from device.plan import Plan
@@ -155,14 +155,16 @@ def _of_axis(
 def _run(builder: PlanBuilder, turned: PlanTensor, axis: int, place: MemoryConfig) -> PlanTensor:
     read = _tiles(builder, turned)
     spec = read.spec
+    shape = tuple(1 if number == axis else side for number, side in enumerate(spec.shape))
+    if place.is_sharded() and place.shard_spec is None:
+        raise DeviceError(no_shards(place, in_rows=False))
+    target = PlanTensor("product", TensorSpec(shape, spec.data_format, Layout.TILE, place))
     if spec.data_format not in FORMATS:
         raise DeviceError(
             "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got "
             f"DataType::{spec.data_format.name.upper()}.\nprod: typecast the tensor"
         )
     op = Product(shape=spec.shape, axis=axis, data_format=spec.data_format)
-    shape = tuple(1 if number == axis else side for number, side in enumerate(spec.shape))
-    target = PlanTensor("product", TensorSpec(shape, spec.data_format, Layout.TILE, place))
     cores = op.cores(spec, builder.device_spec)
     require_among(target.spec, cores, builder.device_spec.grid, program="Prod_nc", owner="prod")
     buffers = product_buffers(op, spec, builder.device_spec)

@@ -178,8 +178,11 @@ class _Reducer:
 
     def _shaped(self, result: PlanTensor, shape: tuple[int, ...], held: list[PlanTensor]) -> PlanTensor:
         """The result under its final shape and in its layout."""
-        builder = self.builder
-        final = reshaped_by(builder, result, shape, None, None, self.name("shaped"))
+        builder, spec = self.builder, result.spec
+        if len(shape) == 1 and spec.layout is Layout.TILE:  # programs reduce tensors of four axes
+            ones = (1,) * (4 - len(spec.shape))
+            spec = spec.changed(shape=(*ones, *spec.shape), padded_shape=(*ones, *spec.padded_shape))
+        final = reshaped_by(builder, PlanTensor(result.name, spec), shape, None, None, self.name("shaped"))
         builder.free_own(result, keep=[final, self.source])
         builder.free_own(*reversed(held), keep=[final, self.source])
         if not final.spec.shape:
@@ -359,18 +362,18 @@ class _Reducer:
         """One program, between programs that negate where it has no room to do so."""
         call, spec, builder = self.call, source.spec, self.builder
         reduction = reduction or call.searched
-        if spec.data_format not in FORMATS:
-            raise DeviceError(
-                "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
-                f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
-            )
-        require_no_dram_blocks("reduce", call.name, spec.memory_config, self.place)
         target_layout = layout or spec.layout
         if axes == (-2,) and self.layout is Layout.TILE:
             target_layout = Layout.TILE
         if slices > 1:
             target_layout = Layout.ROW_MAJOR
         target = PlanTensor(self.name("reduced"), self._target(spec, axes, data_format, target_layout, slices))
+        if spec.data_format not in FORMATS:
+            raise DeviceError(
+                "Only FLOAT32, BFLOAT16, BFLOAT8_B, and UINT32 are supported for generic reduction (INT32 is supported "
+                f"for MAX/MIN/SUM) - got DataType::{spec.data_format.name.upper()}.\n{call.name}: typecast the tensor"
+            )
+        require_no_dram_blocks("reduce", call.name, spec.memory_config, self.place)
         shards = spec.memory_config.shard_spec if spec.memory_config.buffer_type is BufferType.L1 else None
         _require_program_cores(call.cores, builder.device_spec.grid, call.name)
         if call.cores is not None and shards is not None and not call.cores.contains(shards.grid):
@@ -470,6 +473,13 @@ def sharded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfi
     shards, scheme = place.shard_spec or source.memory_config.shard_spec, place.memory_layout
     if not place.is_sharded():
         return place
+    if place.shard_spec is None and shards is not None and source.memory_config.buffer_type is not place.buffer_type:
+        raise DeviceError(
+            f"Sharded memory layout TensorMemoryLayout::{scheme.name} on an output with buffer type "
+            f"BufferType::{place.buffer_type.name} requires an explicit shard_spec (cannot fall back to the input "
+            f"tensor's BufferType::{source.memory_config.buffer_type.name} shard grid)\n"
+            "memory_config: give it a ShardSpec"
+        )
     if shards is None:
         raise DeviceError(
             f"Sharded memory layout TensorMemoryLayout::{scheme.name} requires either nd_shard_spec or shard_spec to "

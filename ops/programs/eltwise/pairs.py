@@ -43,7 +43,7 @@ class Pair:
     before: tuple[str, str] = ("", "")
     always_before: bool = True  # False: not if the vector unit computes the function
     vector_unit: bool = True  # Whether the vector unit always computes it; else only of integers and of `alike`
-    alike: tuple[DataFormat, ...] = (FLOAT32,)  # Floats that the vector unit takes where both operands are of one format
+    alike: tuple[DataFormat, ...] = (FLOAT32,)  # Floats of which the vector unit combines two operands of one format
     fast: tuple[str, str] | None = None  # `before` of the fast mode, which the matrix unit computes
 
 
@@ -95,9 +95,7 @@ def _remainder(a: Array, b: Array) -> Array:
 def _joined(rows: Mapping[str, Callable[..., Any]]) -> dict[str, Pair]:
     """Comparisons, of operands of all formats."""
     return {
-        name: Pair(
-            name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False, alike=(BFLOAT16, FLOAT32)
-        )
+        name: Pair(name.upper(), values, (*ALL, UINT8), mixed=FLOATS, vector_unit=False, alike=(BFLOAT16, FLOAT32))
         for name, values in rows.items()
     }
 

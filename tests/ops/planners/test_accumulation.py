@@ -155,3 +155,21 @@ def test_the_place_of_the_first_sum_is_looked_at_before_formats(shards, message)
     call = ImagesArguments(axes=(0,), place=place(f"l1 {shards}"))
     with pytest.raises(DeviceError, match=re.escape(message)):
         plan_added_images(TensorSpec((2, 3, 64, 64), INT32, Layout.TILE), call, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "target", "message"),
+    [
+        ((2, 3, 64, 64), (-1,), (2, 3, 64, 64), "FastReduceNC reduces only outer dims: dim must be between 0 and 1"),
+        ((64, 64), (5,), (1, 64, 64), "FastReduceNC preallocated output rank 3 must match input rank 2"),
+        ((64, 64), (5,), (1, 64), "FastReduceNC input rank must be greater than 2, but has 2"),
+        ((2, 3, 64, 64), (0, -5), (1, 64), "FastReduceNC preallocated output rank 2 must match input rank 4"),
+        ((2, 3, 64, 64), (0, 5), (1, 64), "ShapeBase[] index out of range. 5 not in [-4, 4)"),
+        ((2, 3, 64, 64), (5,), None, "ShapeBase[] index out of range. 5 not in [-4, 4)"),
+    ],
+)
+def test_a_caller_s_tensor_is_looked_at_before_the_axis_of_its_program(shape, axes, target, message):
+    call = ImagesArguments(axes=axes, place=DRAM_MEMORY_CONFIG)
+    given = None if target is None else TensorSpec(target, BFLOAT16, Layout.TILE)
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        plan_added_images(TensorSpec(shape, BFLOAT16, Layout.TILE), call, SPEC, target=given)

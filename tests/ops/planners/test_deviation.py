@@ -7,7 +7,7 @@ import pytest
 from device.cores import core_rectangle
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import L1_HEIGHT_SHARDED_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
@@ -99,3 +99,8 @@ def test_ragged_shards_of_a_vector_are_no_row():
 def test_working_cores_outside_the_device_are_refused_by_their_group(columns, unit):
     with pytest.raises(DeviceError, match=re.escape(f"WorkUnitSpec '{unit}' targets node (8,0), which is out of")):
         planned((2, 3, 64, 64), (3,), cores=core_rectangle(columns, 1))
+
+
+def test_the_place_of_the_result_is_looked_at_before_formats():
+    with pytest.raises(DeviceError, match="requires either nd_shard_spec or shard_spec"):
+        planned((64, 64), (1,), INT32, place=L1_HEIGHT_SHARDED_MEMORY_CONFIG)

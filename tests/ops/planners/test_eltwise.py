@@ -167,8 +167,8 @@ def test_as_many_tiles_wait_for_functions_of_an_operand_as_the_unit_takes(operat
     given = tensor_spec("64x64 tile l1 height/32x64/2").changed(data_format=left)
     other = None if right is None else given.changed(data_format=right)
     op = Binary(
-        operation=operation, left_format=left, right_format=right, data_format=BFLOAT16, left_activations=(("neg", ()),),
-        scalar=2.0 if right is None else None,
+        operation=operation, left_format=left, right_format=right, scalar=2.0 if right is None else None,
+        data_format=BFLOAT16, left_activations=(("neg", ()),),
     )  # fmt: skip
     target = given.changed(data_format=BFLOAT16)
     (step,) = plan_binary(BinaryArguments(op=op, left=given, right=other, target=target), N150).steps

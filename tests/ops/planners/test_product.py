@@ -7,7 +7,7 @@ import pytest
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import Layout
+from device.memory.memory_config import L1_BLOCK_SHARDED_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Allocate, Free, Operation
 from ops.op_models import load_spec
@@ -118,3 +118,16 @@ def test_tiles_of_the_shards_of_a_vector_are_looked_at_first():
     source = TensorSpec((64,), BFLOAT16, ROWS, place("l1 width/1x32/2"))
     with pytest.raises(DeviceError, match=re.escape("Physical shard shape (1, 32) must be tile {32, 32} sized!")):
         plan_product(source, ProductArguments(dim=None, keeps=False), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (place("width/128x32/4"), "Shard height 128 must match physical height"),
+        (L1_BLOCK_SHARDED_MEMORY_CONFIG, "bad optional access"),
+    ],
+)
+def test_the_place_of_the_result_is_looked_at_before_formats(where, message):
+    source = TensorSpec((1, 2, 64, 64), INT32, TILES)
+    with pytest.raises(DeviceError, match=message):
+        plan_product(source, ProductArguments(dim=1, place=where, keeps=False), SPEC)

@@ -9,6 +9,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, fir
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
+    L1_HEIGHT_SHARDED_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     BufferType,
     Layout,
@@ -280,3 +281,27 @@ def test_block_floats_in_rows_are_refused_once_they_are_reduced():
     plan = planned((64, 64), (-1,), **fields)
     assert operations(plan)
     assert plan.steps[-1].text.startswith("output_layout=ROW_MAJOR is not supported for a DataType::BFLOAT8_B result")
+
+
+@pytest.mark.parametrize("data_format", [BFLOAT16, UINT16])
+def test_shards_without_a_spec_take_none_of_another_memory(data_format):
+    source = TensorSpec((32, 256), data_format, Layout.TILE, place("dram width/32x96/4"))
+    call = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(1,), place=L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+    message = "HEIGHT_SHARDED on an output with buffer type BufferType::L1 requires an explicit shard_spec"
+    with pytest.raises(DeviceError, match=message):
+        plan_reduction(source, call, SPEC)
+
+
+def test_the_place_of_the_result_is_looked_at_before_formats():
+    with pytest.raises(DeviceError, match="requires either nd_shard_spec or shard_spec"):
+        planned((64, 64), (0,), data_format=UINT16, place=L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+
+
+def test_a_vector_is_a_view_of_four_axes():
+    shards = place("width/128x32/2")
+    error = refusal(lambda: plan_reduction(
+        TensorSpec((128, 50), BFLOAT16, Layout.TILE, shards),
+        ReduceArguments(name="max", reduction=Reduction.MAX, axes=(0,), keeps=False),
+        SPEC,
+    ))  # fmt: skip
+    assert "Input shape: Shape([1, 1, 32, 64]), New shape: Shape([50]), Shard width: 32" in str(error)
