@@ -272,7 +272,7 @@ class Tensor(Operators):
             self._set(other.spec, other.created_by, storage=other._storage)
 
     def joined_by(self, others: "Sequence[Tensor]") -> "Tensor":
-        """The tensor of a mesh whose other parts are these."""
+        """The host tensor of a mesh with this part for the first device and ``others`` for the other devices."""
         return Tensor.of_host(
             self._brought(), self.spec, created_by=self.created_by, parts=[other._brought() for other in others]
         )
@@ -571,8 +571,8 @@ class Tensor(Operators):
         """The tensor on a device, or in another layout; the tensor itself if it is already on the device.
 
         Args:
-            target: A device or a layout, also by the keyword ``device`` or ``layout``. A device operation converts the
-                layout of a device tensor.
+            target: A device or a layout, also by the keyword ``device`` or ``target_layout``. A device operation
+                converts the layout of a device tensor.
             mem_config: Memory on the device; by default the memory given when the host tensor was created, else DRAM.
             cq_id: Accepted as in ttnn; there is one queue.
 
@@ -758,7 +758,7 @@ class Tensor(Operators):
         self._values, self._parts = first, tuple(others)
 
     def _changed(self, spec: TensorSpec) -> "Tensor":
-        """The values in a new host tensor of ``spec``; block floats are rounded again if their blocks change."""
+        """The values in a new tensor of ``spec``; block floats are rounded again if their blocks change."""
         stays = (self.spec.data_format, self.spec.shape[-1:]) == (spec.data_format, spec.shape[-1:])
 
         def on_host(part: Tensor) -> Array:

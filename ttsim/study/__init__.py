@@ -1,1 +1,1 @@
-"""Studies: many calls with other configs on other devices, each planned, placed and timed, and stored as a row."""
+"""Studies: many calls with different configs and devices are planned, placed and timed, and stored as rows."""

@@ -1,1 +1,1 @@
-"""Types that users name: data types, shapes, configs; and the checks of arguments."""
+"""Public types: data types, shapes and configs; and the checks of arguments."""

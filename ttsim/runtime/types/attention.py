@@ -1,4 +1,4 @@
-"""Configs of softmax and attention: the blocks of programs, and the plain kinds of their arguments."""
+"""Program configs of softmax and attention."""
 
 from contextlib import suppress
 from math import isnan
@@ -45,7 +45,7 @@ GridSize = Annotated[CoreCoord | tuple[int, int], Kind("CoreCoord or two integer
 
 
 class SoftmaxDefaultProgramConfig(CheckedRecord):
-    """The program config of tensors that are read and written tile by tile.
+    """The program config for tensors that are read and written tile by tile.
 
     Examples:
         >>> x = ttnn.zeros((1, 1, 32, 64), layout=ttnn.TILE_LAYOUT, device=device)
@@ -55,7 +55,7 @@ class SoftmaxDefaultProgramConfig(CheckedRecord):
 
 
 class SoftmaxShardedMultiCoreProgramConfig(CheckedRecord):
-    """The program config of shards that a softmax works on in place, in tiles.
+    """The program config of a softmax in place on sharded tensors; sizes are in tiles.
 
     Examples:
         >>> config = ttnn.SoftmaxShardedMultiCoreProgramConfig(
@@ -71,7 +71,7 @@ class SoftmaxShardedMultiCoreProgramConfig(CheckedRecord):
 
 
 class SDPAProgramConfig(CheckedRecord):
-    """Cores of an attention, and the chunks that they take at a time.
+    """The cores of an attention, and the chunks that a core processes at a time.
 
     Examples:
         >>> config = ttnn.SDPAProgramConfig(compute_with_storage_grid_size=(8, 8), q_chunk_size=64, k_chunk_size=128)

@@ -1,7 +1,7 @@
-"""Calls as tables: the parameters of a function stand once, as fields of a `Call`, and the function is made from them.
+"""Functions from tables: the fields of a `Call` declare the parameters of a function once.
 
-A field has a kind (its annotation), a text and perhaps a default. From the fields come the function's signature, its
-docstring and the checks of its arguments; other modules read flags, files and texts of calls from them.
+A field has a kind (its annotation), a text and optionally a default. The function's signature, docstring and argument
+checks are derived from the fields; other modules derive command-line flags, files and source text from them.
 """
 
 import warnings
@@ -49,7 +49,7 @@ OPERATIONS = "ttnn."  # what the real library's names of operations begin with
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The values that an argument may have."""
+    """The accepted values of an argument."""
 
     text: str  # How a message names it
     convert: Callable[[Any], Any]  # Gives the value in its plain form; raises TypeError when it is not of this kind
@@ -71,7 +71,7 @@ class Param:
 
 
 def param(text: str, *, default: Any = REQUIRED, kw_only: bool = True) -> Any:
-    """A field of a `Call` or a `CheckedRecord`; required without a default."""
+    """Declares a field of a `Call` or a `CheckedRecord`; without a default, the field is required."""
     return Param(text, default, kw_only)
 
 
@@ -90,7 +90,7 @@ def _integer(value: Any) -> int:
 
 
 def _wide_hint(value: object) -> str:
-    """What is wrong with an integer that 32 bits do not hold; empty for all other values."""
+    """An explanation for an integer that does not fit 32 bits; empty for all other values."""
     wide = isinstance(value, int) and value >= 1 << 32
     return f"; it has 32 bits, at most {(1 << 32) - 1:,}" if wide else ""
 
@@ -155,7 +155,7 @@ def _instance(wanted: type) -> Kind:
 
 
 def _way_out(wanted: type, value: object) -> str:
-    """What gives a value of the wanted type, for a value that is not; empty where that is not known."""
+    """A hint how to convert a value to the expected type; empty if none is known."""
     if wanted.__name__ == "Device":
         return "; ttnn.open_device returns one"
     if wanted.__name__ == "Tensor":
@@ -189,7 +189,7 @@ def _either(kinds: Sequence[Kind]) -> Kind:
 
 
 def kind_of(hint: Any) -> Kind:
-    """The kind that an annotation stands for."""
+    """The kind of an annotation."""
     if get_origin(hint) is Annotated:
         return next(extra for extra in get_args(hint) if isinstance(extra, Kind))
     if get_origin(hint) in (Union, UnionType):
@@ -214,7 +214,7 @@ class Signature:
     others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def bind(self, args: tuple[object, ...], arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Every argument in its plain form, with defaults; raises ArgumentTypeError for the first that is wrong."""
+        """All arguments in canonical form, with defaults; raises ArgumentTypeError for the first wrong argument."""
         if self.others:
             self._require_names_of_forms(arguments)
         by_position = (name for name, argument in self.arguments.items() if not argument.kw_only)
@@ -240,7 +240,7 @@ class Signature:
         return bound
 
     def _require_names_of_forms(self, arguments: Mapping[str, object]) -> None:
-        """Raises ArgumentTypeError for a number by the name of a tensor, or a tensor by the name of a number."""
+        """Raises ArgumentTypeError for a number under a tensor's name, or a tensor under a number's name."""
         for other, own in self.others.items():
             for name in own:
                 if isinstance(arguments.get(name), Real):
@@ -249,7 +249,7 @@ class Signature:
                 raise self.error(arguments, f"{other} is no tensor; a tensor has the name {own[0]}")
 
     def _by_own_names(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """Arguments of another form of the function under the names of this one."""
+        """Arguments of another overload of the function under the names of this overload."""
         own = {name: value for name, value in arguments.items() if name not in self.others}
         for name, value in arguments.items():
             if name in self.others:
@@ -261,7 +261,7 @@ class Signature:
         return own
 
     def convert(self, name: str, value: object, arguments: Mapping[str, object] | None = None) -> Any:
-        """One argument in its plain form; raises ArgumentTypeError if it is of the wrong type."""
+        """One argument in canonical form; raises ArgumentTypeError if it has the wrong type."""
         kind = self.arguments[name].kind
         try:
             return kind.convert(value)
@@ -270,19 +270,19 @@ class Signature:
             raise self.error(arguments or {name: value}, what) from None
 
     def known(self, name: str, *, stack_level: int) -> bool:
-        """Whether a name means something; warns if it is a retired one."""
+        """Whether a name is a parameter; warns about a retired name."""
         if name in self.retired:
             text = f"{self.name}: {name} is gone from the library and ignored here; {self.retired[name]}"
             warnings.warn(text, FutureWarning, stacklevel=stack_level)
         return name in self.arguments or name in self.retired
 
     def nearest(self, name: str) -> str:
-        """A question about the nearest right spelling, if one is near."""
+        """A "did you mean" question with the nearest parameter name, if one is similar."""
         close = get_close_matches(name, self.arguments, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 
     def error(self, arguments: Mapping[str, object], what: str) -> ArgumentTypeError:
-        """An error of the real library's first line, what is wrong in our words, and the rest of the library's text."""
+        """An error with the real library's first line, our explanation, and the rest of the library's text."""
         forms = {
             name: f"{name}: {argument.kind.text}" + ("" if argument.default is REQUIRED else f" = {argument.default}")
             for name, argument in self.arguments.items()
@@ -300,13 +300,13 @@ class Signature:
 
 
 def incompatible(entry: str) -> str:
-    """The real library's first line for arguments that do not fit, by the name that the library gives a function."""
+    """The real library's first line for incompatible arguments of a function, given by the library's name."""
     line = f"{entry}(): incompatible function arguments."
     return line if entry.startswith(OPERATIONS) else f"{line} The following argument types are supported:"
 
 
 def wrong(owner: str, text: str) -> ArgumentTypeError:
-    """The error for arguments that no form of an operation takes: the real library's first line, then a sentence."""
+    """The error for arguments that match no overload: the real library's first line, then a sentence."""
     return ArgumentTypeError(f"{incompatible(OPERATIONS + owner)}\n{owner.rpartition('.')[2]}: {text}")
 
 
@@ -316,9 +316,9 @@ def checked_as(
     """A decorator that checks a function's arguments by their annotations before calling it.
 
     Args:
-        prefix: What the real library's errors put before the name: "ttnn." and the modules of an operation; nothing
-            for a function of the bindings that is no operation.
-        name: What errors call the function; its own name by default.
+        prefix: Prefix of the name in the real library's errors: "ttnn." and the modules of an operation; empty for a
+            function of the bindings that is not an operation.
+        name: Name of the function in errors; its own name by default.
         others: As in `Signature`.
     """
 
@@ -335,7 +335,7 @@ def checked_as(
 
 
 def signature_of(function: Callable[..., object], prefix: str = OPERATIONS, name: str = "") -> Signature:
-    """The checked arguments of a function, by its annotations; `prefix` and `name` are those of `checked_as`."""
+    """The signature of a function from its annotations; for `prefix` and `name`, see `checked_as`."""
     called = name or function.__name__
     arguments = {
         parameter.name: Param(
@@ -353,7 +353,7 @@ checked = checked_as()
 
 
 def python_signature(arguments: Mapping[str, Param], hints: Mapping[str, Any], returns: Any) -> PythonSignature:
-    """Checked arguments, with their annotations, as Python's own signature."""
+    """A Signature as Python's `inspect.Signature`."""
     parameters = [
         Parameter(
             name,
@@ -367,7 +367,7 @@ def python_signature(arguments: Mapping[str, Param], hints: Mapping[str, Any], r
 
 
 def require_type(owner: str, kind: type, **arguments: object) -> None:
-    """Raises ArgumentTypeError, naming function and argument, for the first that is of another type."""
+    """Raises ArgumentTypeError for the first argument of another type; the error names function and argument."""
     first = f"{incompatible(OPERATIONS + owner)}\n" if owner in BOUND else ""
     for name, value in arguments.items():
         if not isinstance(value, kind):
@@ -376,12 +376,12 @@ def require_type(owner: str, kind: type, **arguments: object) -> None:
 
 
 def require_type_or_none(owner: str, kind: type, **arguments: object) -> None:
-    """Checks the types of arguments that may be None, as `require_type` does."""
+    """Checks the types of arguments that may be None, like `require_type`."""
     require_type(owner, kind, **{name: value for name, value in arguments.items() if value is not None})
 
 
 def required_integer(owner: str, name: str, value: object) -> int:
-    """A plain integer of any kind of integer but a bool; raises ArgumentTypeError for anything else."""
+    """A Python int from any integer type except bool; raises ArgumentTypeError for anything else."""
     try:
         if isinstance(value, bool | np.bool_ | np.ndarray):
             raise TypeError("no integer")
@@ -407,10 +407,10 @@ def required_sides(owner: str, shape: object) -> tuple[int, ...]:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class CheckedRecord:
-    """A config: fields given by keyword, checked then and at every later assignment.
+    """A config: fields are keyword arguments, checked at construction and at every later assignment.
 
-    A subclass annotates its fields and gives their texts (`param`) and defaults; fields without a default are required.
-    ``_retired`` names fields of older versions, with what to do instead.
+    A subclass declares its fields with texts (`param`) and defaults; fields without a default are required.
+    ``_retired`` maps fields of older versions to their replacement.
     """
 
     _signature: ClassVar[Signature]
@@ -418,7 +418,7 @@ class CheckedRecord:
     __signature__: ClassVar[PythonSignature]
 
     def __init_subclass__(cls) -> None:
-        """Reads the fields of the subclass; their defaults stay its attributes."""
+        """Reads the fields of the subclass; their defaults become class attributes."""
         if params := {name: parameter for name, parameter in vars(cls).items() if isinstance(parameter, Param)}:
             texts = {name: parameter.text for name, parameter in params.items()}
             cls.__doc__ = documented(cls.__doc__ or "", {"Attributes": texts})
@@ -437,7 +437,7 @@ class CheckedRecord:
         cls._signature = Signature("__init__", cls.__name__, arguments, cls._retired)
 
     def __init__(self, *args: object, **fields: object) -> None:
-        """Takes the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing one."""
+        """Sets the fields by keyword; raises ArgumentTypeError for a wrong, unknown or missing field."""
         for name, value in self._signature.bind(args, fields).items():
             object.__setattr__(self, name, value)
 
@@ -451,7 +451,7 @@ class CheckedRecord:
             object.__setattr__(self, name, self._signature.convert(name, value))
 
     def __copy__(self) -> Self:
-        """Another config of the same fields, which were checked."""
+        """A copy of the config, without checking its fields again."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self))
         return twin
@@ -476,10 +476,10 @@ def _cpp(value: object) -> str:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class Call:
-    """A call of a function, its arguments checked and in their plain form.
+    """A call of a function, with checked arguments in canonical form.
 
-    A subclass has the parameters as fields, the function's docstring without the arguments, and a method ``run``.
-    Fields are inherited; a subclass with a name is a function.
+    A subclass declares the parameters as fields, has the function's docstring without the arguments, and a method
+    ``run``. Fields are inherited; a subclass with a name becomes a function.
     """
 
     _name: ClassVar[str] = ""
@@ -492,8 +492,7 @@ class Call:
         """Reads the fields of the subclass.
 
         ``parameters`` are the names of all fields in the order of the function's signature (default: inherited fields
-        first), and perhaps of others, for classes that inherit the order; ``prefix`` is what the real library's errors
-        put before the name.
+        first); they may include names of subclasses' fields. ``prefix`` precedes the name in the real library's errors.
         """
         cls._order = parameters.split() or cls._order
         if name:
@@ -511,22 +510,22 @@ class Call:
         return tuple(cls._signature.arguments)
 
     def __init__(self, *args: object, **fields: object) -> None:
-        """Takes the fields; raises ArgumentTypeError for a wrong, unknown, missing or doubled one."""
+        """Sets the fields; raises ArgumentTypeError for a wrong, unknown, missing or repeated field."""
         vars(self).update(self._signature.bind(args, fields))
         for field_name, name in self._called.items():
             vars(self)[field_name] = vars(self).pop(name)
 
 
 class Runs(Protocol[R_co]):
-    """A call that can be carried out."""
+    """A call that can run."""
 
     def run(self) -> R_co:
-        """Carries the call out."""
+        """Runs the call."""
         ...
 
 
 def function_of(call: Callable[P, Runs[R]], module: str = "") -> Callable[P, R]:
-    """The function, in a module (default: that of the call), that makes and carries out calls of one kind."""
+    """The public function that creates and runs calls of one kind; its module defaults to that of the call."""
     kind: Any = call
 
     def function(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -55,7 +55,7 @@ class UnaryWithParam:
     params: tuple[float, ...]  # Its numbers, for example the slope of a LEAKY_RELU
 
     def __init__(self, op_type: UnaryOpType | tuple[UnaryOpType, float] | list[Any], *params: float) -> None:
-        """Takes a UnaryOpType with up to two numbers, or a pair of one and its number; else ArgumentTypeError."""
+        """Takes a UnaryOpType with up to two numbers, or a pair (UnaryOpType, number)."""
         op: object = op_type
         if isinstance(op_type, tuple | list) and len(op_type) == MOST_PARAMETERS and not params:
             op, params = op_type[0], tuple(op_type[1:])
@@ -83,7 +83,7 @@ class UnaryWithParam:
 
 
 class PaddingMode(PlainEnum):
-    """What lies outside the image.
+    """The values outside the image.
 
     Examples:
         >>> ttnn.PaddingMode.Zeros.value
@@ -94,7 +94,7 @@ class PaddingMode(PlainEnum):
 
 
 def _activation(value: Any) -> UnaryWithParam | None:
-    """An activation, also from a bare UnaryOpType, alone or in a pair with its number."""
+    """An activation from a UnaryWithParam, a UnaryOpType, or a pair (UnaryOpType, number)."""
     if isinstance(value, UnaryOpType):
         return UnaryWithParam(value)
     if isinstance(value, tuple | list) and len(value) == MOST_PARAMETERS:
@@ -135,7 +135,7 @@ class Conv2dConfig(CheckedRecord):
         "Of the prepared weights and bias; None for that of the weight tensor.", default=None
     )
     activation: Activation = param(
-        "Applied to the output; docs/reference/values.md (Activation) says of which the bits were compared.",
+        "Function applied to the output; docs/reference/values.md (Activation) says which were compared bit for bit.",
         default=None,
     )
     deallocate_activation: bool = param("Free an input in L1 as soon as it is consumed.", default=False)
@@ -149,7 +149,7 @@ class Conv2dConfig(CheckedRecord):
     override_sharding_config: bool = param("Use core_grid.", default=False)
     shard_layout: TensorMemoryLayout | None = param("HEIGHT_, BLOCK_ or WIDTH_SHARDED; None to choose.", default=None)
     core_grid: CoreRangeSet | None = param("Cores to use.", default=None)
-    transpose_shards: bool = param("Deal block shards along columns.", default=False)
+    transpose_shards: bool = param("Assign block shards along columns.", default=False)
     output_layout: Layout = param("TILE or ROW_MAJOR.", default=Layout.TILE)
     enable_act_double_buffer: bool = param("Two activation buffers.", default=False)
     enable_weights_double_buffer: bool = param("Two weights buffers.", default=False)
@@ -177,7 +177,7 @@ class Conv2dConfig(CheckedRecord):
     }
 
     def argument(self) -> ConvConfig:
-        """The config in the machine's own types."""
+        """The config as the planner's type."""
         settings = dict(vars(self))
         weights, activation = settings.pop("weights_dtype"), settings.pop("activation")
         return ConvConfig(
@@ -189,7 +189,7 @@ class Conv2dConfig(CheckedRecord):
 
     @classmethod
     def of(cls, config: ConvConfig) -> "Conv2dConfig":
-        """The config that means these arguments of the machine."""
+        """The config of these planner arguments."""
         plain = {field.name: getattr(config, field.name) for field in fields(config)}
         weights, activation = plain.pop("weights_format"), plain.pop("activation")
         return cls(
@@ -219,18 +219,18 @@ class Conv2dSliceConfig(CheckedRecord):
         4
     """
 
-    slice_type: SliceTypeEnum = param("Along which axis, or not at all.")
-    num_slices: int = param("How many; 0 for as few as fit.", default=0)
+    slice_type: SliceTypeEnum = param("The axis of the slices, or no slices.")
+    num_slices: int = param("Number of slices; 0 for the fewest that fit.", default=0)
 
     SliceTypeEnum: ClassVar[type[Enum]] = SliceTypeEnum
 
     def argument(self) -> SliceConfig:
-        """The config in the machine's own types."""
+        """The config as the planner's type."""
         return SliceConfig(slice_type=SliceType(self.slice_type.value), num_slices=self.num_slices)
 
     @classmethod
     def of(cls, config: SliceConfig) -> "Conv2dSliceConfig":
-        """The config that means these slices of the machine."""
+        """The config of these planner slices."""
         return cls(slice_type=SliceTypeEnum(config.slice_type.value), num_slices=config.num_slices)
 
     def __repr__(self) -> str:
@@ -239,7 +239,7 @@ class Conv2dSliceConfig(CheckedRecord):
 
 
 class _L1Full(Conv2dSliceConfig):
-    """The ready-made config for no slices at all; a constant, so it cannot be changed."""
+    """The predefined config without slices; immutable."""
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -259,7 +259,7 @@ Op2DL1FullSliceConfig = Conv2dL1FullSliceConfig
 
 
 class MathFidelity(PlainEnum):
-    """How many passes a multiplication takes; the numbers are ttnn's.
+    """The number of passes of a multiplication; member values are ttnn's.
 
     Examples:
         >>> ttnn.MathFidelity.HiFi3.fidelity_phases
@@ -274,12 +274,12 @@ class MathFidelity(PlainEnum):
 
     @property
     def fidelity_phases(self) -> int:
-        """Fidelity phases; an invalid fidelity runs as LoFi."""
+        """The number of fidelity phases; an invalid fidelity runs as LoFi."""
         return self.value if self.value in (2, 3, 4) else 1
 
 
 class ThrottleLevel(PlainEnum):
-    """How far matrix products are slowed down; accepted, and without effect on a convolution.
+    """Throttling of matrix products; accepted without effect.
 
     Examples:
         >>> ttnn.ThrottleLevel.NO_THROTTLE.value
@@ -308,7 +308,7 @@ class WormholeComputeKernelConfig(CheckedRecord):
     )
 
     def argument(self) -> ComputeConfig:
-        """The config in the machine's own types."""
+        """The config as the planner's type."""
         return ComputeConfig(
             fidelity_phases=self.math_fidelity.fidelity_phases,
             fp32_dest=self.fp32_dest_acc_en,
@@ -321,7 +321,7 @@ class WormholeComputeKernelConfig(CheckedRecord):
 
     @classmethod
     def of(cls, config: ComputeConfig) -> "WormholeComputeKernelConfig":
-        """The config that means this one of the machine."""
+        """The config of this planner config."""
         fidelity = next(fidelity for fidelity in MathFidelity if fidelity.fidelity_phases == config.fidelity_phases)
         return cls(
             math_fidelity=MathFidelity.Invalid if config.fidelity_left_out else fidelity,
@@ -351,8 +351,8 @@ def init_device_compute_kernel_config(
 
     Args:
         arch: Accepted as in ttnn; configs of all architectures are the same.
-        device_kernel_config: A config that is returned as it is; None for a config of the other arguments.
-        math_fidelity: Fidelity: how many passes a multiplication takes.
+        device_kernel_config: A config that is returned unchanged; None creates a config from the other arguments.
+        math_fidelity: Fidelity: the number of passes of a multiplication.
         math_approx_mode: Without effect on what a convolution computes.
         fp32_dest_acc_en: Keep sums in float32 instead of bfloat16.
         packer_l1_acc: Add partial sums in L1.

@@ -34,7 +34,7 @@ def texts_of(doc: str, section: str) -> dict[str, str]:
 
 
 def inserted(doc: str, section: str, lines: str) -> str:
-    """A docstring with a section, in its place among the others."""
+    """A docstring with a section inserted at its position among the sections."""
     behind = (doc.find(f"\n\n{name}:\n") for name in SECTIONS[SECTIONS.index(section) + 1 :])
     end = min((place for place in behind if place >= 0), default=len(doc))
     return f"{parted(doc[:end], section)[0]}\n\n{section}:\n{lines}{doc[end:]}"

@@ -1,6 +1,6 @@
-"""One transposed convolution to run, as a table: what files of layers, flags and sweeps may say, and how it is checked.
+"""One transposed convolution as a table of fields for layer files, flags and sweeps, with checks.
 
-Fields named as parameters of conv_transpose2d are its arguments; there is no tensor and no device.
+Fields with the names of parameters of conv_transpose2d are its arguments; a layer has no tensors and no device.
 """
 
 from argparse import ArgumentTypeError, BooleanOptionalAction
@@ -35,7 +35,7 @@ def integers(text: str, most: int = 4) -> tuple[int, ...]:
 
 
 def setting(text: str) -> tuple[str, Setting]:
-    """FIELD=VALUE with true, false and numbers understood; raises ArgumentTypeError without a field or a value."""
+    """Parses FIELD=VALUE, with true, false and numbers; raises ArgumentTypeError without a field or a value."""
     key, _, value = text.partition("=")
     if not key or not value:
         raise ArgumentTypeError(f"give FIELD=VALUE, such as shard_layout=HEIGHT_SHARDED, not {shown(text)}")
@@ -92,13 +92,13 @@ TABLE: Final = FieldKind("a table of plain values", _is_table, _KEYED)
 
 
 def _field(kind: FieldKind, help: str | None = None, **default: Any) -> Any:
-    """A field of a layer: its kind, the help of its flag, and a default where it has one."""
+    """Declares a field of a layer: its kind, the help text of its flag, and optionally a default."""
     return field(metadata={"kind": kind, "help": help}, **default)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """A call of conv_transpose2d on random numbers, as a user would write it down."""
+    """A call of conv_transpose2d on random numbers."""
 
     name: str = _field(TEXT, "what reports call it", default="conv_transpose2d")
     source: str = _field(TEXT, default="")  # Where its figures come from
@@ -143,7 +143,7 @@ SEVERAL: Final = tuple(name for name, kind in KINDS.items() if kind.flag.get("ty
 
 
 def checked(where: str, name: str, value: Any) -> Any:
-    """The value of a field in its plain form; raises ArgumentError, which says what the field takes."""
+    """The value of a field in canonical form; raises ArgumentError, which says what the field accepts."""
     kind = KINDS[name]
     plain = kind.plain(value)
     if not kind.accepts(plain):

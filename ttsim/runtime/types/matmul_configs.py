@@ -1,4 +1,4 @@
-"""Program configs of matmul: how a product is dealt to cores and cut into blocks; every field can be assigned later."""
+"""Program configs of matmul: the split of a product into cores and blocks; every field can be assigned later."""
 
 # ruff: noqa: N815 - fields have the names that ttnn gives them
 
@@ -59,7 +59,7 @@ def _named(activation: Any) -> tuple[str, tuple[float, ...]] | None:
 
 
 class _Blocks(CheckedRecord):
-    """What configs with output blocks share: without a height or width of blocks they are a core's whole part."""
+    """Common part of configs with output blocks; by default a block is the whole output of a core."""
 
     def __init__(self, *args: object, **fields: object) -> None:
         """Takes the fields by keyword."""
@@ -70,7 +70,7 @@ class _Blocks(CheckedRecord):
 
 
 class MatmulMultiCoreReuseProgramConfig(CheckedRecord):
-    """A matmul of batches, each core with rows of its own.
+    """A batched matmul in which each core computes its own rows.
 
     Examples:
         >>> config = ttnn.MatmulMultiCoreReuseProgramConfig(
@@ -156,7 +156,7 @@ class MatmulMultiCoreReuseMultiCast1DProgramConfig(_Blocks):
     _unsimulated: ClassVar[tuple[str, ...]] = ("gather_in0", "untilize_out", "stream_in1")
 
     def argument(self) -> MatmulConfig:
-        """The config in the machine's own types; a matmul refuses a ring and rows."""
+        """The config as the planner's type; a matmul refuses gather_in0 and untilize_out."""
         unsimulated = next((name for name in self._unsimulated if getattr(self, name)), None)
         way_out = "leave it out, and use mcast_in0 or neither"
         config = _program(
@@ -172,7 +172,7 @@ class MatmulMultiCoreReuseMultiCast1DProgramConfig(_Blocks):
 
 
 class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
-    """A matmul of one tile row, a core for each bank of DRAM, by a second operand that is width sharded in DRAM.
+    """A matmul of one tile row by an operand that is width-sharded in DRAM, with one core per DRAM bank.
 
     Examples:
         >>> config = ttnn.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(
@@ -188,7 +188,7 @@ class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
     num_workers_per_dram_bank: int = param("Cores for each bank; more than 1 is not simulated.", default=1)
 
     def argument(self) -> MatmulConfig:
-        """The config in the machine's own types; a matmul refuses several cores for a bank."""
+        """The config as the planner's type; a matmul refuses several cores per bank."""
         workers, unsimulated = self.num_workers_per_dram_bank, None
         if workers != 1:
             unsimulated = f"{type(self).__name__}: ttsim does not simulate num_workers_per_dram_bank={workers}; use 1"
@@ -206,7 +206,7 @@ class MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(CheckedRecord):
 
 
 class MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig(CheckedRecord):
-    """A matmul of batches that lie one by one in banks of DRAM; matmul refuses it.
+    """A matmul of batches that are sharded over DRAM banks; matmul refuses it.
 
     Examples:
         >>> config = ttnn.MatmulMultiCoreReuseMultiCastBatchedDRAMShardedProgramConfig(

@@ -22,7 +22,7 @@ GridSize = Annotated[CoreCoord | tuple[int, int], Kind("CoreCoord or (x, y)", _c
 
 
 class LayerNormDefaultProgramConfig(CheckedRecord):
-    """The program of interleaved tensors.
+    """The program config for interleaved tensors.
 
     Examples:
         >>> ttnn.LayerNormDefaultProgramConfig().use_welford
@@ -34,12 +34,12 @@ class LayerNormDefaultProgramConfig(CheckedRecord):
     use_welford: bool = param("Take means and variances by the vector unit.", default=False)
 
     def argument(self) -> NormProgram:
-        """The config in the planner's own types."""
+        """The config as the planner's type."""
         return NormProgram(legacy_reduction=self.legacy_reduction, use_welford=self.use_welford)
 
 
 class LayerNormShardedMultiCoreProgramConfig(CheckedRecord):
-    """The program of sharded tensors: blocks are shards, in tiles.
+    """The program config for sharded tensors; a block is a shard, with sizes in tiles.
 
     Examples:
         >>> config = ttnn.LayerNormShardedMultiCoreProgramConfig(
@@ -60,7 +60,7 @@ class LayerNormShardedMultiCoreProgramConfig(CheckedRecord):
     )
 
     def argument(self) -> NormProgram:
-        """The config in the planner's own types."""
+        """The config as the planner's type."""
         grid = self.compute_with_storage_grid_size
         assert isinstance(grid, CoreCoord)
         return NormProgram(
@@ -81,12 +81,12 @@ def create_layernorm_program_config(
     """The program config that layer_norm chooses.
 
     Args:
-        shard_spec: Shards of the input; None for an interleaved one.
+        shard_spec: Shards of the input; None for an interleaved input.
         tile_height: Rows of a tile.
         tile_width: Columns of a tile.
 
     Returns:
-        A config of the input's cores and shards, or the default config.
+        A config for the input's cores and shards, or the default config.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.

@@ -1,4 +1,4 @@
-"""Where sharded tensors are to live, worked out of a shape and cores, under ttnn's names."""
+"""ttnn's functions that compute sharded memory configs and sets of cores."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,7 +12,7 @@ from ttsim.runtime.types.call import required_integer
 
 
 class ShardStrategy(PlainEnum):
-    """How a tensor is cut into shards: by rows, by columns, or both.
+    """How a tensor is split into shards: by rows, by columns, or by both.
 
     Examples:
         >>> ttnn.ShardStrategy.BLOCK.value
@@ -32,12 +32,12 @@ def create_sharded_memory_config(
     """A memory config whose shards are distributed evenly over cores, in L1.
 
     Args:
-        shape: Shape of the tensor, [..., height, width]; or that of a shard.
-        core_grid: The cores: a CoreGrid; two of them, where the second is one row after the first; or a CoreRangeSet,
-            for which ``shape`` must be that of a shard.
+        shape: Shape of the tensor, [..., height, width], or of a shard.
+        core_grid: The cores: a CoreGrid; two CoreGrids, the second of which is one more row; or a CoreRangeSet, which
+            requires ``shape`` to be the shape of a shard.
         strategy: HEIGHT, WIDTH or BLOCK.
-        orientation: Whether shards are dealt along rows or columns of cores; None for rows.
-        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard, (width, height) if dealt along columns.
+        orientation: Whether shards are assigned along rows or columns of cores; None for rows.
+        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard; (width, height) for column orientation.
 
     Returns:
         The memory config.
@@ -79,21 +79,21 @@ def create_sharded_memory_config_(
     use_height_and_width_as_shard_shape: bool = False,
     tile_layout: bool = False,
 ) -> MemoryConfig:
-    """A memory config whose shards are distributed over cores, in L1, rounded up where cores do not divide a tensor.
+    """A memory config whose shards are distributed over cores, in L1; shards are rounded up if necessary.
 
     Args:
-        shape: Shape of the tensor, [..., height, width]; or that of a shard.
-        core_grid: The cores: a CoreGrid; two of them, where the second is one row after the first; or a CoreRangeSet.
-        strategy: How the tensor is cut.
-        orientation: Whether shards are dealt along rows or columns of cores.
-        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard, (width, height) if dealt along columns.
+        shape: Shape of the tensor, [..., height, width], or of a shard.
+        core_grid: The cores: a CoreGrid; two CoreGrids, the second of which is one more row; or a CoreRangeSet.
+        strategy: How the tensor is split.
+        orientation: Whether shards are assigned along rows or columns of cores.
+        use_height_and_width_as_shard_shape: ``shape`` is the shape of a shard; (width, height) for column orientation.
         tile_layout: Round the rows up: to whole tiles for each row of blocks, to whole rows for each core.
 
     Returns:
         The memory config.
 
     Raises:
-        ArgumentError: An argument is of the wrong kind, or a shard of a tensor in tiles fills no whole tiles.
+        ArgumentError: An argument is of the wrong kind, or a shard of a tensor in TILE layout is not whole tiles.
 
     Examples:
         >>> grid = ttnn.CoreGrid(y=2, x=2)
@@ -125,7 +125,7 @@ def create_sharded_memory_config_(
 def _covering_shard(
     matrix: tuple[int, int], cores: CoreRangeSet, scheme: TensorMemoryLayout, *, by_rows: bool, tiled: bool
 ) -> tuple[int, int]:
-    """The part of a matrix that each core has at most."""
+    """The shape of a shard, rounded up."""
     (height, width), count, box = matrix, cores.num_cores(), cores.bounding_box()
     if scheme is TensorMemoryLayout.WIDTH_SHARDED:
         return height, div_up(width, count)
@@ -158,7 +158,7 @@ def _cores(grid: object) -> CoreRangeSet:
 
 
 def _even_shard(matrix: tuple[int, int], grid: CoreGrid, strategy: ShardStrategy, *, by_rows: bool) -> tuple[int, int]:
-    """The part of a matrix that each core of a grid has."""
+    """The shape of a shard if the cores of a grid divide a matrix evenly."""
     blocks = (grid.y, grid.x) if by_rows else (grid.x, grid.y)
     (height, width), cores = matrix, grid.num_cores
     down, across = {"HEIGHT": (cores, 1), "WIDTH": (1, cores), "BLOCK": blocks}[strategy.name]
@@ -172,7 +172,7 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
     """The first cores of a grid.
 
     Args:
-        target_num_cores: How many cores.
+        target_num_cores: Number of cores.
         grid_size: Columns and rows of the grid.
         row_wise: Count along rows instead of columns.
 
@@ -200,12 +200,12 @@ def num_cores_to_corerangeset(target_num_cores: int, grid_size: CoreCoord, row_w
 def num_cores_to_corerangeset_in_subcoregrids(
     start_core: CoreCoord, target_num_cores: int, sub_core_grids: CoreRangeSet, row_wise: bool = False
 ) -> CoreRangeSet:
-    """As many cores of a set, from one of them on.
+    """The first cores of a set, beginning with a given core.
 
     Args:
         start_core: The first core.
-        target_num_cores: How many cores.
-        sub_core_grids: The set, whose ranges are counted one after the other.
+        target_num_cores: Number of cores.
+        sub_core_grids: The set, whose ranges are counted in order.
         row_wise: Count along rows of a range instead of columns.
 
     Returns:
@@ -213,7 +213,7 @@ def num_cores_to_corerangeset_in_subcoregrids(
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: The set has fewer cores, or does not have the first one.
+        DeviceError: The set has fewer cores, or does not contain the first core.
 
     Examples:
         >>> cores = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 1))])
@@ -234,7 +234,7 @@ def corerange_to_cores(
 
     Args:
         core_range_set: The set.
-        max_cores: How many cores there are at most; None for all.
+        max_cores: Maximum number of cores; None for all.
         row_wise: Count along rows of a range instead of columns.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The description of a tensor with ttnn's arguments."""
+"""ttnn.TensorSpec: the description of a tensor with ttnn's arguments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,20 +11,20 @@ from ttsim.runtime.types.tensors import DataType, Tile
 
 
 class TensorSpec(layouts.TensorSpec):
-    """Shape, data type, layout and memory of a tensor on a device: everything but its numbers.
+    """Shape, data type, layout and memory of a tensor on a device: everything except its values.
 
     Args:
         shape: Logical shape.
         dtype: Data type.
         layout: Layout.
-        place: By position ``buffer_type, tile`` or ``memory_layout, shard_spec, buffer_type, tile``, as in ttnn; or a
-            MemoryConfig.
-        named: The same by keyword: ``buffer_type`` (DRAM by default), ``memory_layout``, ``shard_spec``, ``tile``
-            (32 x 32 alone is simulated), or ``memory_config``.
+        place: Positional arguments ``buffer_type, tile`` or ``memory_layout, shard_spec, buffer_type, tile``, as in
+            ttnn; or a MemoryConfig.
+        named: The same as keywords: ``buffer_type`` (default: DRAM), ``memory_layout``, ``shard_spec``, ``tile`` (only
+            32 x 32 is simulated), or ``memory_config``.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        DeviceError: Block floats in ROW_MAJOR layout, or shards that do not hold the tensor.
+        DeviceError: Block floats in ROW_MAJOR layout, or shards that cannot hold the tensor.
 
     Examples:
         >>> spec = ttnn.TensorSpec((1, 1, 60, 128), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.BufferType.L1)
@@ -42,7 +42,7 @@ class TensorSpec(layouts.TensorSpec):
 
     @classmethod
     def of(cls, spec: layouts.TensorSpec) -> "TensorSpec":
-        """The same description as one of ttnn's."""
+        """The ttnn.TensorSpec of a planner's TensorSpec."""
         result = cls.__new__(cls)
         layouts.TensorSpec.__init__(
             result, spec.shape, spec.data_format, spec.layout, spec.memory_config, spec.padded_shape, spec.alignment
@@ -50,7 +50,7 @@ class TensorSpec(layouts.TensorSpec):
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other describes the same tensor, in either class."""
+        """Whether the other spec, of either class, describes the same tensor."""
         return isinstance(other, layouts.TensorSpec) and all(
             getattr(self, name) == getattr(other, name) for name in layouts.TensorSpec.__slots__
         )
@@ -80,7 +80,7 @@ _TYPES = {
 
 
 def _memory(place: Sequence[object], named: Mapping[str, object]) -> MemoryConfig:
-    """The memory that the arguments behind the layout describe."""
+    """The memory config of the arguments after the layout."""
     names = _NAMES.get(type(place[0]), ()) if place else ()
     given: dict[str, Any] = {**dict(zip(names, place, strict=False)), **named}
     if len(given) < len(place) + len(named) or not given.keys() <= _TYPES.keys():

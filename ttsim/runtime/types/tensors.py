@@ -16,7 +16,7 @@ from ttsim.runtime.types.call import require_type, require_type_or_none, require
 
 
 class DataType(PlainEnum):
-    """The type of a tensor's elements; the numbers are ttnn's.
+    """The type of a tensor's elements; member values are ttnn's.
 
     Examples:
         >>> ttnn.bfloat8_b, ttnn.bfloat8_b.value
@@ -47,7 +47,7 @@ TILE_SIZE = TILE
 
 
 class Shape(tuple[int, ...]):
-    """Sides of a tensor; equal to a list or tuple of the same numbers.
+    """The shape of a tensor; equal to a list or tuple of the same numbers.
 
     Examples:
         >>> shape = ttnn.Shape((4, 32))
@@ -59,11 +59,11 @@ class Shape(tuple[int, ...]):
 
     @property
     def rank(self) -> int:
-        """How many sides."""
+        """The number of axes."""
         return len(self)
 
     def to_rank(self, rank: int) -> "Shape":
-        """The shape with sides of 1 before it, or without them; raises DeviceError where a larger one would go."""
+        """The shape with leading sides of 1 added or removed; raises DeviceError if a larger side would be removed."""
         missing = rank - len(self)
         if missing < 0 and prod(self[:-rank] if rank else self) != 1:
             raise DeviceError(
@@ -85,7 +85,7 @@ class Shape(tuple[int, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The tiles of a tensor; only tiles of 32 x 32 elements are simulated.
+    """The tile shape of a tensor; only tiles of 32 x 32 elements are simulated.
 
     Examples:
         >>> list(ttnn.Tile((32, 32)).tile_shape)
@@ -103,9 +103,9 @@ class Tile:
 
 
 def resolved_shape(sides: Sequence[SupportsIndex | Sequence[int]], volume: int) -> tuple[int, ...]:
-    """The shape asked of a reshape: integers one by one or as one sequence, at most one of them -1.
+    """The shape of a reshape from integers or one sequence; at most one side may be -1.
 
-    Raises ArgumentTypeError for other sides, DeviceError for another volume.
+    Raises ArgumentTypeError for invalid sides, DeviceError for another volume.
     """
     first = sides[0] if len(sides) == 1 else sides
     try:

@@ -1,4 +1,4 @@
-"""The command mcp: the tools of `tools` over the Model Context Protocol, on stdin and stdout, by its Python SDK."""
+"""The command mcp, which serves the tools of `tools` over the Model Context Protocol on stdin and stdout."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ INSTRUCTIONS = (
 
 
 def mcp_command(options: argparse.Namespace) -> int:
-    """Serves until stdin ends. Returns the exit code; raises ArgumentError where the SDK is not installed."""
+    """Serves until stdin ends. Returns the exit code; raises ArgumentError if the SDK is not installed."""
     if find_spec("mcp") is None:
         raise ArgumentError("mcp: this needs the package mcp; pip install 'ttsim[mcp]'")
     asyncio.run(_serve(server()))
@@ -33,7 +33,7 @@ async def _serve(serving: Any) -> None:
 
 
 def server() -> Any:
-    """The server of the SDK with all tools; a mistake in a call is a result that says so."""
+    """The SDK's server with all tools; an invalid call returns a result that describes the error."""
     types = import_module("mcp_types")
 
     async def listed(context: Any, params: Any) -> Any:

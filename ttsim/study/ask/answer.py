@@ -38,16 +38,16 @@ Answer = dict[str, Any]
 
 
 class TooLongError(Exception):
-    """Answering took longer than allowed."""
+    """Answering a question took longer than the timeout."""
 
 
 def answer_texts(texts: Iterable[str], seconds: float) -> list[str]:
-    """The answers to several questions, each as of `answer_text`."""
+    """The answers to several questions; see `answer_text`."""
     return [answer_text(text, seconds) for text in texts]
 
 
 def answer_text(text: str, seconds: float) -> str:
-    """The answer to a question's text, as JSON on a line; whatever goes wrong is in the answer."""
+    """The answer to a question's text, as one line of JSON; errors become part of the answer."""
     try:
         with _within(seconds):
             answer = answer_of(json.loads(text))
@@ -65,23 +65,23 @@ def _line(answer: Answer) -> str:
 
 
 def refused(message: str) -> str:
-    """The answer to a line that is no question."""
+    """The answer to a line that is not a valid question."""
     return _line({"error": message, "refusal": "argument"})
 
 
 def failed(message: str) -> str:
-    """The answer to a question at which ttsim failed."""
+    """The answer to a question for which ttsim failed."""
     return _line({"error": message, "refusal": FAILED})
 
 
 def is_failure(answer: str) -> bool:
-    """Whether an answer comes from `failed`: asked again, the question may have another."""
+    """Whether an answer comes from `failed`; such answers are not cached."""
     return answer.endswith(f'"refusal":"{FAILED}"}}')
 
 
 @contextmanager
 def _within(seconds: float) -> Iterator[None]:
-    """Raises TooLongError after so many seconds, where this is the main thread of its process."""
+    """A context that raises TooLongError after some seconds, in the main thread of a process."""
     if not seconds or current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -99,7 +99,7 @@ def _too_long(number: int, frame: FrameType | None) -> None:
 
 
 def answer_of(read: Mapping[str, Any]) -> Answer:
-    """The answer to the fields of a question; raises TTSimError for a question that means nothing."""
+    """The answer to the fields of a question; raises TTSimError for an invalid question."""
     checked_fields(read)
     asked = read.get("ask", USUAL)
     names = [asked] if isinstance(asked, str) else asked
@@ -116,7 +116,7 @@ def answer_of(read: Mapping[str, Any]) -> Answer:
 
 
 class Subject:
-    """What a question is about."""
+    """The call, device and state of a question."""
 
     def __init__(self, read: Mapping[str, Any], *, together: bool = False) -> None:
         self.read = read  # The fields of the question
@@ -124,7 +124,7 @@ class Subject:
 
     @cached_property
     def call(self) -> Call:
-        """The call, which all answers to the question share; raises TTSimError for a question that means none."""
+        """The call, shared by all answers to the question; raises TTSimError for an invalid question."""
         return call_of(self.read)
 
     @cached_property
@@ -164,7 +164,7 @@ def _runtime(subject: Subject) -> Answer:
 
 
 def _response(subject: Subject) -> RuntimeQueryResponse:
-    """The time of the call of a question, on top of its state if it gives one."""
+    """The time of the call of a question, with its state of memory if it has one."""
     op, args, kwargs, device = subject.call
     if subject.together:
         return subject.responses[1]
@@ -185,7 +185,7 @@ def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer
 
 
 def _model(subject: Subject) -> int:
-    """Nanoseconds alone, 0 where they are not known: the shape of a runtime predictor's plug of tt-metal."""
+    """The time in ns, or 0 if it is unknown, which is the interface of tt-metal's runtime predictors."""
     try:
         return _response(Subject(_as_call(subject.read))).runtime
     except TTSimError:
@@ -193,7 +193,7 @@ def _model(subject: Subject) -> int:
 
 
 def _as_call(read: Mapping[str, Any]) -> dict[str, Any]:
-    """A question in the words of the plug: ``tensor_json`` is the first argument, and shapes may end with zeros."""
+    """Converts a predictor's question: ``tensor_json`` is the first argument, and shapes may end with zeros."""
     kwargs = dict(read.get("kwargs", {}))
     args = [kwargs.pop("tensor_json")] if "tensor_json" in kwargs else []
     memory = kwargs.pop("output_memory_config", None)

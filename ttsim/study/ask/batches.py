@@ -1,4 +1,4 @@
-"""Questions on their way to processes: one at a time while a process has nothing to do, else several together."""
+"""Sends questions to processes: one at a time while a process is idle, otherwise in batches."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ class Sent(NamedTuple):
 class Batches:
     """Sends questions to an executor; threads may send concurrently.
 
-    Sending a question to a process and its answer back costs this process as much as reading and writing both lines, so
-    questions that find all processes busy go together. None waits for others to come.
+    Sending a question to a process and receiving its answer costs this process as much as reading and writing both
+    lines, so questions that arrive while all processes are busy are sent together. No question waits for a batch.
 
     Args:
         pool: The executor.
-        slots: How many questions it answers at once.
-        seconds: How long each question may take; 0: any.
+        slots: Number of questions that it answers concurrently.
+        seconds: Timeout of each question; 0 for none.
     """
 
     def __init__(self, pool: futures.Executor, slots: int, seconds: float) -> None:
@@ -40,7 +40,7 @@ class Batches:
         self.broken = False  # whether the executor has come to an end: a process died, or `end` was called
 
     def submit(self, text: str) -> "futures.Future[str]":
-        """The answer to a question; BrokenExecutor or CancelledError where the executor ends before."""
+        """The future of an answer; it fails with BrokenExecutor or CancelledError if the executor ends first."""
         sent = Sent(text, futures.Future())
         with self._lock:
             self._waiting.append(sent)
@@ -48,11 +48,11 @@ class Batches:
         return sent.answer
 
     def end(self, *, wait: bool) -> None:
-        """Ends the executor; questions that wait for it are cancelled."""
+        """Ends the executor; waiting questions are cancelled."""
         self._pool.shutdown(wait=wait, cancel_futures=True)
 
     def _send(self) -> None:
-        """Sends questions as long as there is room for them."""
+        """Sends questions while slots are free."""
         while batch := self._next():
             try:
                 done = self._pool.submit(answer_texts, [sent.text for sent in batch], self._seconds)
@@ -64,7 +64,7 @@ class Batches:
                 done.add_done_callback(partial(self._settle, batch))
 
     def _next(self) -> Sequence[Sent]:
-        """The questions that are sent next: an even share of those that wait; none without room."""
+        """The next batch: an even share of the waiting questions; empty if no slot is free."""
         with self._lock:
             if not self._waiting or self._running >= self._most:
                 return ()
@@ -73,7 +73,7 @@ class Batches:
             return [self._waiting.popleft() for _ in range(count)]
 
     def _settle(self, batch: Sequence[Sent], done: "futures.Future[list[str]]") -> None:
-        """Hands out the answers of a batch, and sends the next."""
+        """Sets the results of a batch, and sends the next batch."""
         error = futures.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
             self._lose(batch, error)
@@ -86,7 +86,7 @@ class Batches:
             sent.answer.set_result(answer)
 
     def _lose(self, batch: Sequence[Sent], error: BaseException) -> None:
-        """Gives the questions of a batch an error for an answer, and all others if the executor has come to an end."""
+        """Sets an error for the questions of a batch, and for all questions if the executor has ended."""
         ended = isinstance(error, futures.BrokenExecutor | futures.CancelledError)
         with self._lock:
             self._running -= 1

@@ -1,4 +1,4 @@
-"""Ranks candidates by their time, and says how surely one is faster."""
+"""Ranks candidates by time, and marks ties within the expected error."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -12,14 +12,14 @@ DOUBT: Final = 2
 
 
 class Candidate(NamedTuple):
-    """A candidate of a choice, by its place in the question."""
+    """A candidate of a choice, by its index in the question."""
 
     number: int
     response: RuntimeQueryResponse
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The shortest and the longest time in nanoseconds: measured time within its error bar, other time doubtful."""
+        """The shortest and longest likely time in ns: measured time by its error bar, other time halved and doubled."""
         unmeasured = self.response.unmeasured_share
         error = (self.response.error_share or 0.0) * (1 - unmeasured)
         shares = 1 - unmeasured - error + unmeasured / DOUBT, 1 - unmeasured + error + unmeasured * DOUBT
@@ -27,10 +27,10 @@ class Candidate(NamedTuple):
 
 
 def choice(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The candidates from fast to slow, and those that are refused.
+    """The candidates from fast to slow, and the refused candidates.
 
-    A candidate ties with the best where their error bars overlap. A candidate with device operations that have no model
-    of time is not ranked. Raises ArgumentError if there are no candidates.
+    A candidate ties with the best candidate if their error bars overlap. A candidate with device operations that have
+    no model of time is not ranked. Raises ArgumentError if there are no candidates.
     """
     if not candidates:
         raise ArgumentError("choose has no candidates; give at least one object of fields")

@@ -9,7 +9,7 @@ from ttsim.study.ask.team import team
 
 
 def ask_command(options: argparse.Namespace) -> int:
-    """Answers the lines of a file or stdin, or of a socket until interrupted. Returns the exit code."""
+    """Answers the lines of a file or of stdin, or serves a socket until interrupted. Returns the exit code."""
     if not 0 <= options.timeout < float("inf"):
         raise ArgumentError(f"ask: --timeout must be a number of seconds, 0 for any, not {options.timeout}")
     if options.file is not None and options.socket is not None:

@@ -1,4 +1,4 @@
-"""A question: what a line of JSON may hold, and the call, the device and the state that a question means."""
+"""Parses questions: the fields of a line of JSON, and the call, device and state of a question."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ DEVICES: Final = 32  # kept open; each has caches of its own
 
 
 class Call(NamedTuple):
-    """A call that a question is about."""
+    """The call of a question."""
 
     op: Callable[..., Any]
     args: Sequence[Any]
@@ -51,11 +51,11 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A line that was read.
+    """A parsed line.
 
     Attributes:
-        text: Everything but protocol and id, as JSON with sorted keys: equal questions have equal texts.
-        id: What the answer repeats; None if the line has none.
+        text: The question without protocol and id, as JSON with sorted keys: equal questions have equal texts.
+        id: The id that the answer repeats; None if the line has none.
     """
 
     text: str
@@ -63,7 +63,7 @@ class Question:
 
 
 def question_of(line: bytes) -> Question:
-    """The question of a line of JSON; raises ArgumentError if the line is none."""
+    """The question of a line of JSON; raises ArgumentError for an invalid line."""
     try:
         read = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ def question_of(line: bytes) -> Question:
 
 
 class WrongProtocolError(ArgumentError):
-    """The question is of another version of the protocol."""
+    """The question has another version of the protocol."""
 
     def __init__(self, text: str, given: Any) -> None:
         super().__init__(text)
@@ -85,7 +85,7 @@ class WrongProtocolError(ArgumentError):
 
 
 def checked_fields(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same fields; raises ArgumentError for an unknown one, or one of a wrong type."""
+    """The same fields; raises ArgumentError for an unknown field or a field of a wrong type."""
     for name, value in read.items():
         kinds, _ = FIELDS.get(name, ((), ""))
         if not kinds:
@@ -99,7 +99,7 @@ def checked_fields(read: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def candidate(read: Mapping[str, Any], changes: Any) -> dict[str, Any]:
-    """The question of a candidate: fields replaced, and kwargs and layer with the changes added key by key."""
+    """The question of a candidate: its fields replace the question's; kwargs and layer are merged by key."""
     if not isinstance(changes, dict):
         raise ArgumentError(f"a candidate is an object of fields, not {shown(changes)}")
     for name in checked_fields(changes):
@@ -112,7 +112,7 @@ def candidate(read: Mapping[str, Any], changes: Any) -> dict[str, Any]:
 
 
 def call_of(read: Mapping[str, Any]) -> Call:
-    """The call of a question; raises TTSimError for one that means none."""
+    """The call of a question; raises TTSimError for an invalid call."""
     if "layer" in read:
         other = next((name for name in ("op", "args", "kwargs") if name in read), None)
         if other:
@@ -139,7 +139,7 @@ def _of_layer(read: Mapping[str, Any]) -> Call:
 
 
 def _described(value: Any) -> Any:
-    """A tensor as its description; any other value itself."""
+    """The description of a tensor; any other value unchanged."""
     if not isinstance(value, Tensor):
         return value
     place = None if value.device() is None else value.spec.memory_config
@@ -148,12 +148,12 @@ def _described(value: Any) -> Any:
 
 @lru_cache
 def has_device(op: Callable[..., Any]) -> bool:
-    """Whether an operation has an argument device."""
+    """Whether an operation has an argument ``device``."""
     return "device" in signature(op).parameters
 
 
 def device_of(read: Mapping[str, Any]) -> Device:
-    """The device of a question, without anything on it; raises SpecError."""
+    """The empty device of a question; raises SpecError."""
     changes = [f"release={read['release']}"] if "release" in read else []
     name = with_changes(read.get("device") or default_spec(), changes)
     return _device(name, read.get("l1_small_size", USUAL_L1_SMALL_SIZE), read.get("strict", True))
@@ -165,7 +165,7 @@ def _device(name: str, l1_small_size: int, strict: bool) -> Device:
 
 
 def state_of(records: Sequence[Any]) -> MockAllocatorState:
-    """The state of memory that a question gives; raises ArgumentError or ArgumentTypeError for a wrong record."""
+    """The state of memory of a question; raises ArgumentError or ArgumentTypeError for a wrong record."""
     return MockAllocatorState().with_allocations(map(_record, records))
 
 

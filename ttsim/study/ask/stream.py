@@ -1,4 +1,4 @@
-"""Lines of questions in, lines of answers out, in the same order."""
+"""Reads lines of questions and writes lines of answers in the same order."""
 
 import json
 import os
@@ -22,7 +22,7 @@ WAITING: Final = 64  # lines that were read and not yet answered
 
 
 class Asked(NamedTuple):
-    """A line that waits for its answer."""
+    """A question that waits for its answer."""
 
     text: str  # of its question
     id: Any
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 def lines_of(stream: BinaryIO) -> Iterator[bytes]:
-    """The lines of a stream; of a line that is too long its first bytes, one more than `LONGEST_LINE`."""
+    """The lines of a stream; a line that is too long is cut to `LONGEST_LINE` + 1 bytes."""
     while line := stream.readline(LONGEST_LINE + 1):
         rest = line
         while len(line) > LONGEST_LINE and not rest.endswith(b"\n"):
@@ -39,9 +39,9 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def serve(stream: BinaryIO, write: Callable[[bytes], object], team: Team) -> None:
-    """Answers every line of a stream, empty and wrong ones too; raises OSError where nobody reads the answers.
+    """Answers every line of a stream, including empty and invalid lines; raises OSError if nobody reads the answers.
 
-    `write` gets one line at a time, with its end, and is expected to deliver the line at once.
+    `write` gets one line at a time, with its newline, and must deliver the line at once.
     """
     waiting: Queue[Asked | None] = Queue(WAITING)
     broken: list[Exception] = []  # the first is raised in the end
@@ -86,8 +86,8 @@ def _line(given: Any, answer: str) -> bytes:
 def serve_socket(path: Path, team: Team, ready: Callable[[], object]) -> None:
     """Answers on a Unix socket until interrupted; every connection is a stream of its own.
 
-    `ready` is called when connections are accepted. Raises ArgumentError where the system has no Unix sockets,
-    DeviceError if something else is at the path or another process answers there.
+    `ready` is called when connections are accepted. Raises ArgumentError if the system has no Unix sockets, DeviceError
+    if the path exists and is not a socket, or another process serves the socket.
     """
     if not hasattr(socket, "AF_UNIX"):
         raise ArgumentError("ask: this system has no Unix sockets; give questions on stdin")
@@ -121,7 +121,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
 
 
 def _make_room(path: Path) -> None:
-    """Removes the socket of a process that is gone."""
+    """Removes the socket of a process that has ended."""
     try:
         kind = path.stat().st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Who answers questions: this process or several, which may die, and a memory of what was answered."""
+"""Answers questions in this process or in several processes, which may die, and caches answers."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ ATTEMPTS: Final = 2  # with nothing else running, of a question whose process di
 class Team:
     """Answers questions by their texts; threads may ask concurrently.
 
-    An answer is a future of the answer's text. If a process dies, all questions in flight are lost with the pool; each
-    is asked again alone when its answer is wanted (`result`), so that no other question is blamed.
+    An answer is a future of the answer's text. If a process dies, all running questions are lost with the pool;
+    `result` then asks each of them again alone, so that only the question that kills a process fails.
     """
 
     def __init__(self, crew: Workers, seconds: float) -> None:
@@ -30,7 +30,7 @@ class Team:
         self._known: OrderedDict[str, futures.Future[str]] = OrderedDict()  # in the order of use
 
     def ask(self, text: str) -> "futures.Future[str]":
-        """The answer to a question, perhaps known or on its way."""
+        """The future of an answer, from the cache or from a running question if possible."""
         with self._gate:
             future = self._known.get(text) or self._flying.get(text)
             if future is None:
@@ -40,7 +40,7 @@ class Team:
             return future
 
     def result(self, text: str, future: "futures.Future[str]") -> str:
-        """The text of an answer, when it is there."""
+        """Waits for the text of an answer."""
         try:
             answer = future.result()
         except (futures.BrokenExecutor, futures.CancelledError):
@@ -61,7 +61,7 @@ class Team:
         return future
 
     def _alone(self, text: str) -> str:
-        """The answer to a question whose process died, asked again while nothing else runs."""
+        """Asks a question whose process died again while nothing else runs."""
         with self._gate:
             futures.wait(self._flying.values())
             if text in self._known:  # another thread wanted the same answer, and has it
@@ -74,8 +74,8 @@ class Team:
     def end(self) -> None:
         """Ends the processes; the next question starts others.
 
-        Idle processes are waited for: the pool's own thread would otherwise close its pipe while Python, which ends,
-        writes to it, and an OSError would be printed.
+        It waits for idle processes: otherwise the pool's thread could close its pipe while the ending interpreter
+        writes to the pipe, and Python would print an OSError.
         """
         with self._gate:
             if self._batches is not None:
@@ -85,7 +85,7 @@ class Team:
 
 @contextmanager
 def team(*, processes: int | None, seconds: float) -> Iterator[Team]:
-    """A team for a while; `processes` as of `workers`, `seconds` a question may take (0: any)."""
+    """A context with a team; for `processes` see `workers`; `seconds` is the timeout of a question (0: none)."""
     with workers(processes=processes, scheduler=None) as crew:
         team = Team(crew, seconds)
         try:

@@ -1,4 +1,4 @@
-"""Questions as tools of an agent: names, descriptions, JSON schemas, and what each tool answers."""
+"""The tools of an agent: names, descriptions, JSON schemas and answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool: its fields are those of questions, and some of its own."""
+    """A tool; its fields are fields of questions and additional fields."""
 
     about: str  # What the tool answers, with units
     fields: Sequence[str]
@@ -49,7 +49,7 @@ class Tool:
         }  # fmt: skip
 
     def call(self, arguments: Mapping[str, Any]) -> Answer:
-        """The answer; raises TTSimError for arguments that mean nothing."""
+        """The answer; raises TTSimError for invalid arguments."""
         for name in arguments:
             if name not in self.known:
                 raise ArgumentError(f"unknown argument {shown(name)}{nearest(name, list(self.known))}")

@@ -1,13 +1,13 @@
 """Arguments of calls as JSON, in both directions.
 
-Numbers, texts, booleans, null and lists stand for themselves; dicts by other keys than those below are refused.
+Numbers, strings, booleans, null and lists represent themselves. Objects must have one of these forms:
 
-- ``"ttnn.bfloat16"``, ``"ttnn.DRAM_MEMORY_CONFIG"``, ``"ttnn.MathFidelity.HiFi4"``: a public constant, or a member of
-  an enumeration.
-- ``{"ttnn.Conv2dConfig": {"act_block_h_override": 32}}``, ``{"ttnn.CoreCoord": [0, 0]}``: an object of a public class,
-  made from its arguments by name or by position; some functions that make configs are allowed, too.
-- ``{"logical_shape": [..], "tensor_layout": {..}}`` and ``{"memory_layout": 0, "buffer_type": 1}``: what tt-metal's
-  own ``to_json`` writes of a tensor's description and of a memory config.
+- ``"ttnn.bfloat16"``, ``"ttnn.DRAM_MEMORY_CONFIG"``, ``"ttnn.MathFidelity.HiFi4"``: a public constant, or an enum
+  member.
+- ``{"ttnn.Conv2dConfig": {"act_block_h_override": 32}}``, ``{"ttnn.CoreCoord": [0, 0]}``: a public class, or a function
+  that creates a config, with its arguments by name or by position.
+- ``{"logical_shape": [..], "tensor_layout": {..}}`` and ``{"memory_layout": 0, "buffer_type": 1}``: the output of
+  tt-metal's own ``to_json`` for a tensor spec and for a memory config.
 """
 
 import ast
@@ -57,7 +57,7 @@ def public() -> frozenset[str]:
 
 
 def value_of(written: Any) -> Any:
-    """The argument that a JSON value stands for; raises ArgumentError or ArgumentTypeError if there is none."""
+    """The argument of a JSON value; raises ArgumentError or ArgumentTypeError for an invalid value."""
     if isinstance(written, str):
         return constant(written) if written.startswith(PREFIX) else written
     if isinstance(written, list):
@@ -80,9 +80,9 @@ def value_of(written: Any) -> Any:
 
 
 def arguments_of(text: str) -> dict[str, Any]:
-    """The keyword arguments of a call as `ttsim.tune` writes them; raises ArgumentError for any other text.
+    """Parses keyword arguments of a call in the form that `ttsim.tune` writes; raises ArgumentError for other text.
 
-    Names are looked up as those of JSON are; nothing is run.
+    Names are looked up like names in JSON; no code runs.
     """
     try:
         (made,) = ast.parse(f"made({text})").body
@@ -95,7 +95,7 @@ def arguments_of(text: str) -> dict[str, Any]:
 
 
 def _written(node: ast.expr) -> Any:
-    """Python as the JSON value of the same argument; raises ValueError for what is neither a value nor a call."""
+    """The JSON value of a Python expression; raises ValueError unless it is a value or a call."""
     if isinstance(node, ast.Call):
         if node.args and node.keywords:
             raise ValueError("arguments by position and by name")
@@ -134,12 +134,12 @@ def operation(name: str) -> Callable[..., Any]:
 
 
 def _near(name: str) -> str:
-    """A question about the nearest public name, unless the name itself is public."""
+    """A "did you mean" question with the nearest public name; empty if the name itself is public."""
     return "" if name in public() else nearest(name, public())
 
 
 def _is_argument(maker: Any) -> bool:
-    """Whether a class or a function makes arguments: of the modules for them, or a config beside its operation."""
+    """Whether a class or a function creates arguments: it is in a module of argument types, or is a config."""
     if isinstance(maker, type) and issubclass(maker, CheckedRecord):
         return True
     return str(maker.__module__).startswith(ARGUMENTS)
@@ -166,7 +166,7 @@ def _made(name: str, arguments: Any) -> Any:
 
 
 def _tensor(written: Any) -> TensorSpec:
-    """The description of a tensor that tt-metal wrote; a field that is left out has tt-metal's default."""
+    """A tensor spec in tt-metal's JSON; missing fields have tt-metal's defaults."""
     try:
         layout = written.get("tensor_layout", {})
         page = layout.get("page_config", {}).get("config", {}).get("index", 1)
@@ -178,13 +178,13 @@ def _tensor(written: Any) -> TensorSpec:
 
 
 def _memory(written: Mapping[str, Any]) -> MemoryConfig:
-    """The memory config that tt-metal wrote; raises ArgumentError."""
+    """A memory config in tt-metal's JSON; raises ArgumentError."""
     whole = {"memory_layout": TensorMemoryLayout.INTERLEAVED.value, "buffer_type": BufferType.DRAM.value, **written}
     return MemoryConfig.from_json(json.dumps(whole))
 
 
 def json_of(value: Any) -> Any:
-    """What `value_of` reads as this argument; raises ArgumentTypeError for what is no argument of a question."""
+    """The inverse of `value_of`; raises ArgumentTypeError for a value that questions cannot contain."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     name = _constants(type(value).__module__).get(id(value), "")
@@ -202,7 +202,7 @@ def json_of(value: Any) -> Any:
 
 @lru_cache
 def _constants(module: str) -> Mapping[int, str]:
-    """The names of the public constants that stand in a module, by their identity; the first of several names."""
+    """The names of a module's public constants by identity; the first name if there are several."""
     found = vars(sys.modules[module]) if module.startswith(ARGUMENTS) else {}
     names: dict[int, str] = {}
     for name, value in found.items():
@@ -212,7 +212,7 @@ def _constants(module: str) -> Mapping[int, str]:
 
 
 def _arguments_of(value: Any) -> Mapping[str, Any] | Sequence[Any] | None:
-    """The arguments that make an object, without its defaults; None for an object of no public class."""
+    """The constructor arguments of an object, without defaults; None if its class is not public."""
     if isinstance(value, TensorSpec):
         names = ("shape", "dtype", "layout", "memory_config")
         return {name: getattr(value, name) for name in names}

@@ -1,1 +1,1 @@
-"""Budgets: figures of layers and networks that must hold, their file, verdicts and results for CI systems."""
+"""Budgets for figures of layers and networks: their file, verdicts, and results for CI systems."""

@@ -1,7 +1,7 @@
-"""Files of budgets: what each entry measures, on which device, and the figures that must hold.
+"""Files of budgets: the subject, device and budgeted figures of each entry.
 
-A file holds one ``[[budget]]`` table per entry. An entry names one subject of `SUBJECTS`, and figures of `FIGURES`.
-Keys of `SETTINGS` may stand in front of all tables, for every entry, and in an entry.
+A file has one ``[[budget]]`` table per entry. An entry names one subject of `SUBJECTS`, and figures of `FIGURES`.
+Keys of `SETTINGS` may be set above all tables, for every entry, or in an entry.
 """
 
 import re
@@ -54,7 +54,7 @@ OF_TIME: Final = (*OF_KERNELS, "trace_replay_us")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script that imports ttnn, whose one device is measured."""
+    """A script that imports ttnn and opens one device, which is measured."""
 
     path: Path
     arguments: tuple[str, ...]
@@ -112,9 +112,9 @@ ENTRY_HEAD: Final = ("[[", "budget")
 
 
 def read_budgets(path: Path, *, device: str | None = None, changes: Sequence[str] = ()) -> BudgetFile:
-    """The budgets of a file; `device` is used instead of each entry's, whose changes stay; `changes` come last.
+    """The budgets of a file. `device` replaces each entry's device but keeps its changes; `changes` are applied last.
 
-    Raises ArgumentError, with file, line and entry, if one is wrong; OSError if the file or its layers cannot be read.
+    Raises ArgumentError with file, line and entry for an invalid entry; OSError if a file cannot be read.
     """
     document, text = read_toml(path, "a file of budgets"), path.read_bytes().decode()
     check_keys(str(path), document, FILE_KEYS)
@@ -134,9 +134,9 @@ def read_budgets(path: Path, *, device: str | None = None, changes: Sequence[str
 
 
 def entry_spans(text: str, entries: int) -> list[tuple[int, int]]:
-    """Where the head of each [[budget]] table begins, and where the next table's does.
+    """The start of each [[budget]] table and of the next table, as offsets in the text.
 
-    Empty if the file writes its entries in another way.
+    Empty if the file writes its entries in another form.
     """
     heads = [(head.start(), head.groups()) for head in HEAD.finditer(text)]
     spans = [(start, end) for (start, head), (end, _) in pairwise([*heads, (len(text), ())]) if head == ENTRY_HEAD]
@@ -144,7 +144,7 @@ def entry_spans(text: str, entries: int) -> list[tuple[int, int]]:
 
 
 def entry_lines(text: str, entries: int) -> list[int]:
-    """The line of each entry, from 1; 1 for all if the file does not write them as [[budget]] tables."""
+    """The line of each entry, from 1; 1 for all entries if they are not [[budget]] tables."""
     return [text.count("\n", 0, start) + 1 for start, _ in entry_spans(text, entries)] or [1] * entries
 
 
@@ -192,7 +192,7 @@ class _Reader(NamedTuple):
         )
 
     def _device(self, where: str, settings: Mapping[str, Any]) -> str:
-        """The device of an entry with all changes."""
+        """The device of an entry, with all changes."""
         name = self.device or settings.get("device")
         if name is None:
             raise ArgumentError(f'{where}: name the device in front of all tables, such as device = "n150"')
@@ -231,7 +231,7 @@ class _Reader(NamedTuple):
         return Script(path, tuple(arguments), variables)
 
     def _layer(self, where: str, said: Any) -> Layer:
-        """The layer of a name or a table, whose configs are known to be right."""
+        """The layer of a name or a table, with checked configs."""
         if isinstance(said, Mapping):
             layer = layer_of(said, where=f"{where}: layer")
         else:
@@ -247,7 +247,7 @@ class _Reader(NamedTuple):
 
 @contextmanager
 def _named(where: str) -> Iterator[None]:
-    """Names the entry in errors of the library."""
+    """A context that adds the entry's name to errors."""
     try:
         yield
     except TTSimError as error:

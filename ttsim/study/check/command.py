@@ -20,7 +20,7 @@ WORKFLOW_VARIABLE: Final = "GITHUB_ACTIONS"  # "true" in workflows of GitHub
 
 
 def check_command(options: argparse.Namespace, *, run_script: RunScript) -> int:
-    """Checks a file of budgets and returns the exit code: 1 if one does not hold and was not written anew."""
+    """Checks a file of budgets and returns the exit code: 1 if a budget does not hold and was not updated."""
     if options.update and (options.device or options.changes):
         raise ArgumentError("check: --update writes figures of the file's own devices; leave --device and --set away")
     file = read_budgets(options.budgets, device=options.device, changes=options.changes)
@@ -45,5 +45,5 @@ def check_command(options: argparse.Namespace, *, run_script: RunScript) -> int:
 
 
 def _annotates(chosen: str | None) -> bool:
-    """Whether annotations are written: as chosen, or else where a workflow of GitHub runs."""
+    """Whether annotations are written: by the flag, or by default in a GitHub workflow."""
     return chosen == GITHUB or (chosen is None and os.environ.get(WORKFLOW_VARIABLE) == "true")

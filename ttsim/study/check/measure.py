@@ -1,4 +1,4 @@
-"""Measures what entries of a file of budgets name: layers, calls of operations, reports and scripts."""
+"""Measures the subjects of budgets: layers, calls of operations, reports and scripts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
@@ -24,7 +24,7 @@ RunScript = Callable[[Script], Sequence[Profile]]  # Raises whatever the script 
 
 
 class Measurement(NamedTuple):
-    """What an entry took."""
+    """The measured figures of an entry."""
 
     report: Reported | None  # None if it does not run
     error: str = ""  # Why it does not run
@@ -37,10 +37,10 @@ def measure(
     processes: int | None,
     watch: Callable[[int], Callable[[], object]] = lambda steps: lambda: None,
 ) -> list[Measurement]:
-    """The measurement of each budget, in order, in as many processes as a sweep would start.
+    """Measures each budget, in order, in as many processes as a sweep would start.
 
-    `watch` gets the number of budgets and returns the function to call after each. Raises ArgumentError for a report
-    that is none, OSError if one cannot be read, DeviceError if a process dies.
+    `watch` gets the number of budgets and returns a function that is called after each. Raises ArgumentError for an
+    invalid report, OSError if a report cannot be read, DeviceError if a process dies.
     """
     done, measurements = watch(len(budgets)), list[Measurement]()
     with workers(processes=processes, scheduler=None, quick=len(budgets)) as team, team.start() as executor:
@@ -58,7 +58,7 @@ def measure(
 
 
 def measured(budget: Budget, run_script: RunScript) -> Measurement:
-    """The measurement of one budget; raises as `measure`."""
+    """Measures one budget; raises like `measure`."""
     subject = budget.subject
     if isinstance(subject, Path):
         return Measurement(read_report(subject, where="check"))
@@ -73,7 +73,7 @@ def measured(budget: Budget, run_script: RunScript) -> Measurement:
 
 
 def _profile(subject: Layer | Script | Mapping[str, Any], budget: Budget, run_script: RunScript) -> Profile:
-    """What a subject does on its device; raises whatever the subject raises."""
+    """The profile of a subject on its device; raises the errors of the subject."""
     if isinstance(subject, Layer):
         return _of_layer(subject, budget)
     if isinstance(subject, Script):
@@ -83,7 +83,7 @@ def _profile(subject: Layer | Script | Mapping[str, Any], budget: Budget, run_sc
 
 
 def _words_of(error: BaseException, subject: Subject) -> str:
-    """An error in one line, with the line of a script that raised it."""
+    """An error in one line, with the line of the script that raised it."""
     words = str(error) if isinstance(error, TTSimError) else f"{type(error).__name__}: {error}"
     line = "; ".join(part.strip(" ;") for part in words.splitlines())
     file = str(subject.path.absolute()) if isinstance(subject, Script) else None

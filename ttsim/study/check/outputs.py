@@ -40,7 +40,7 @@ TABLE: Final = (
 
 
 def table(file: BudgetFile, findings: Sequence[Finding], width: int | None) -> str:
-    """A line for each figure, a sentence for each that does not hold, and the counts."""
+    """A table with a line per figure, then a sentence per figure that does not hold, and the counts."""
     lines = table_lines(TABLE, findings, width)
     lines += [line for finding in broken(findings) for line in wrapped(_sentence(file, finding), width, indent=2)]
     return "\n".join([*lines, counts_of(findings), ""])
@@ -124,7 +124,7 @@ def _texts(**attributes: object) -> dict[str, str]:
 
 
 def _xml(text: str) -> str:
-    """A text with escapes in place of what XML cannot hold."""
+    """A text in which characters that XML cannot contain are escaped."""
     return NO_XML.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
@@ -139,7 +139,7 @@ def annotations(file: BudgetFile, findings: Sequence[Finding]) -> str:
 
 
 def _in_workspace(path: Path) -> str:
-    """A path as annotations name it: relative to the repository, where one is checked out."""
+    """A path for annotations: relative to the repository, if one is checked out."""
     workspace = os.environ.get(WORKSPACE_VARIABLE)
     absolute = path.resolve()
     if workspace and absolute.is_relative_to(Path(workspace).resolve()):

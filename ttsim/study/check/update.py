@@ -1,4 +1,4 @@
-"""Writes new budgets into a file, in place of the old ones; comments, order and everything else stay."""
+"""Writes new budgets into a file in place of the old budgets; comments, order and everything else stay."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ Value = Number | Names | tuple[int, ...]
 
 
 def updated(file: BudgetFile, findings: Sequence[Finding]) -> tuple[str, int]:
-    """The text of a file with the measured figures in place of those that do not hold, and how many these are.
+    """The text of a file in which measured figures replace budgets that do not hold, and the number of changes.
 
     Raises ArgumentError, which names the entry and the figure, if a figure cannot be replaced safely.
     """
@@ -68,7 +68,7 @@ def _replaced(section: str, name: str, value: Value) -> tuple[str, int]:
 
 
 def _written(key: str, value: Value, line_end: str) -> str:
-    """A key and its value in TOML; a list that is too long for a line has a line for each item."""
+    """A key and its value in TOML; a list that is too long for one line gets one line per item."""
     if not isinstance(value, tuple):
         return key + described(value).replace(",", "_")
     items = [f"{item:_}" if isinstance(item, int) else f'"{item}"' for item in value]

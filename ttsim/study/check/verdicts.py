@@ -1,4 +1,4 @@
-"""Compares what entries took with their budgets: a verdict for each figure, and what changed."""
+"""Compares measured figures with their budgets: a verdict for each figure, and the changed operations."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ PLACES: Final = 3  # decimals of a figure that is no integer
 
 
 class Verdict(StrEnum):
-    """How a measured figure stands to its budget; the values appear in files and tables."""
+    """The result of comparing a figure with its budget; the values appear in files and tables."""
 
     HOLDS = "holds"
     ABOVE = "above"
@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def share(self) -> float | None:
-        """The measured figure above its budget, as a share of the budget; None if there is none."""
+        """The excess of the measured figure over its budget, as a share of the budget; None if undefined."""
         if self.figure == OPERATIONS or self.measured is None or not self.limit:
             return None
         assert not isinstance(self.limit, tuple)
@@ -72,14 +72,14 @@ class Finding:
 
 
 def described(figure: Number | Names | None) -> str:
-    """A figure as users write it, with commas; of names their count."""
+    """A figure as text, with thousands separators; for names, their number."""
     if isinstance(figure, tuple) or figure is None:
         return f"{_count(figure):,}"
     return f"{figure:,}" if isinstance(figure, int) else f"{float(figure):,.{PLACES}f}".rstrip("0").rstrip(".")
 
 
 def plain_figure(figure: Number | tuple[object, ...] | None) -> Any:
-    """A figure as JSON and TOML have it."""
+    """A figure as a JSON or TOML value."""
     if isinstance(figure, tuple | None):
         return None if figure is None else list(figure)
     return int(figure) if figure.denominator == 1 else float(figure)
@@ -119,7 +119,7 @@ def _findings(path: Path, budget: Budget, measurement: Measurement) -> Iterator[
 
 
 def verdict_of(figure: str, limit: Number | Names, measured: Number | Names, band: Fraction) -> Verdict:
-    """The verdict on a figure: both ends of the band hold; device operations are equal, or they differ."""
+    """The verdict on a figure; the band includes both ends, device operations must be equal."""
     if figure == OPERATIONS:
         return Verdict.HOLDS if limit == measured else Verdict.DIFFERS
     assert not isinstance(limit, tuple)
@@ -140,7 +140,7 @@ def cycles_of(report: Reported) -> tuple[int, ...]:
 
 
 def _changes(budget: Budget, report: Reported) -> Iterator[str]:
-    """The device operations that a report has and the budget's lists do not, and those that take other cycles."""
+    """The device operations that are not in the budget's lists, or whose cycles changed."""
     names = budget.figures.get(OPERATIONS)
     if not isinstance(names, tuple):
         return
@@ -171,7 +171,7 @@ def _count(figure: Number | Names | None) -> int:
 
 
 def counts_of(findings: Sequence[Finding]) -> str:
-    """How many figures there are of each verdict, in a line."""
+    """The number of figures of each verdict, in one line."""
     counts = Counter(finding.verdict for finding in findings)
     entries = len({finding.budget.name for finding in findings})
     words = ", ".join(f"{count} {_worded(verdict, count)}" for verdict in Verdict if (count := counts[verdict]))
@@ -179,7 +179,7 @@ def counts_of(findings: Sequence[Finding]) -> str:
 
 
 def _worded(verdict: Verdict, count: int) -> str:
-    """A verdict behind the number of its figures."""
+    """The number of figures of a verdict, followed by the verdict."""
     if verdict is Verdict.DOES_NOT_RUN:
         return "of entries that do not run"
     return verdict.removesuffix("s") if count > 1 else verdict
