@@ -28,7 +28,7 @@ from ttsim.study.tune.tune import fastest, tune
 
 
 def sweep_command(options: argparse.Namespace) -> int:
-    """Runs a sweep and returns the exit code; raises TTSimError as `ttsim.sweep`, OSError for files.
+    """Runs a sweep and returns the exit code; raises TTSimError like `ttsim.sweep`, OSError for files.
 
     The exit code is 0 even if points do not fit, 1 if ttsim failed at a point, 130 or 143 if interrupted or terminated.
     """
@@ -53,7 +53,7 @@ def sweep_command(options: argparse.Namespace) -> int:
 
 
 def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
-    """A watch that shows the progress of a sweep, without the rows that its file already had."""
+    """A callback that shows the progress of a sweep, not counting the rows that its file already had."""
     step: Callable[[], None] | None = None
     shown = 0
 
@@ -68,7 +68,7 @@ def _steps(begin: Callable[[int], Callable[[], None]]) -> Watch:
 
 
 def _plain(key: str, text: str) -> Any:
-    """A value from text: none, true, false, a number, sizes such as 2x2, or words."""
+    """Parses a value: none, true, false, a number, sizes such as 2x2, or text."""
     if text.lower() == "none":
         return None
     if key.removeprefix("layer.") in SEVERAL:
@@ -136,7 +136,7 @@ def faster_line(layers: Sequence[Layer], settings: Settings) -> str:
 
 
 def design_command(options: argparse.Namespace) -> int:
-    """Designs a machine and returns the exit code: 1 if no machine runs all layers; raises as `ttsim.design`."""
+    """Designs a machine and returns the exit code: 1 if no machine runs all layers; raises like `ttsim.design`."""
     space = read_design(options.space, device=options.device, changes=options.changes)
     with progress("layers", quiet=options.quiet) as begin:
         chosen = {"evaluations": options.evaluations, "seed": options.seed, "rows": options.file}

@@ -1,4 +1,4 @@
-"""Completion of the command line in bash, zsh and fish: scripts that are made from the table of commands."""
+"""Command line completion for bash, zsh and fish, generated from the table of commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -26,19 +26,19 @@ compdef _ttsim ttsim
 
 
 def completion(commands: Sequence[Command], shell: str) -> str:
-    """The script of a shell that completes commands, flags, their values and devices; files everywhere else."""
+    """A shell script that completes commands, flags, flag values and devices, and otherwise files."""
     if shell == "fish":
         return "\n".join([*_fish(commands), ""])
     return "\n".join([*_cases(commands), BASH if shell == "bash" else ZSH])
 
 
 def _words_of(name: str, how: Any) -> tuple[str, ...]:
-    """The words that may follow a flag, or stand in a place."""
+    """The words that may follow a flag, or that a positional argument accepts."""
     return (*short_names(), *catalog_names()) if name in ("--device", "NAME") else tuple(how.get("choices", ()))
 
 
 def _cases(commands: Sequence[Command]) -> Iterable[str]:
-    """A function of bash and zsh, whose arguments are the place of the word, the command, and the word before."""
+    """A shell function for bash and zsh; its arguments are the word's position, the command, and the previous word."""
     yield '_ttsim_complete() {\n  if [ "$1" -eq 1 ]; then'
     yield f"    _ttsim_words {' '.join(command.name for command in commands)} --help --version\n    return\n  fi"
     yield '  case "$3" in'

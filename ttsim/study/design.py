@@ -52,20 +52,20 @@ def design(
     Args:
         file: A TOML file of a device, fields to vary, costs and layers (docs/how-to/design-a-machine.md), or a
             `Design`.
-        evaluations: How many machines are looked at, chosen by an optimizer of several objectives (optuna, which
-            ``pip install 'ttsim[optuna]'`` installs); None for all.
-        seed: Of the optimizer: the same seed gives the same machines.
+        evaluations: Number of machines to evaluate, chosen by a multi-objective optimizer (optuna, installed by
+            ``pip install 'ttsim[optuna]'``); None for all.
+        seed: Seed of the optimizer: the same seed gives the same machines.
         rows: A JSONL file that receives each row as soon as its machines are done; rows in it are not computed again.
-        processes: Number of processes, each at one layer; None for one on each core where there is much to do. A
-            script that asks for more than one needs ``if __name__ == "__main__":``.
-        watch: A function that receives the number of steps and returns a function, which is called after each: a
-            layer on all machines, or on those that are looked at together.
+        processes: Number of processes, each of which evaluates one layer; None for one per core if there is enough
+            work. A script with more than one process needs ``if __name__ == "__main__":``.
+        watch: A function that receives the number of steps and returns a function that is called after each step: a
+            layer on all machines, or on one batch of machines.
 
     Returns:
         Every machine with its time and its costs, and the front.
 
     Raises:
-        ArgumentError: The file describes no design, or a cost cannot be computed.
+        ArgumentError: The file is not a valid design, or a cost cannot be computed.
         SpecError: A device or a field is unknown, or a value does not suit its field.
         DeviceError: A process died.
 
@@ -125,7 +125,7 @@ def _points(
     costs: Sequence[Mapping[str, float]],
     looked: Mapping[int, DesignPoint],
 ) -> Iterator[DesignPoint]:
-    """The point of each device of a space, or why there is none; `costs` and `looked` are those of machines."""
+    """The point of each device of a space, or the reason why it has none."""
     number = count()
     for spec, values in devices:
         if isinstance(spec, str):
@@ -143,7 +143,7 @@ def _result(
     base: tuple[Sensitivity, ...],
     convergence: tuple[float, ...],
 ) -> DesignResult:
-    """The result of a design, with the details of the machines of its front; `base` are the base's sensitivities."""
+    """The result of a design, with details of the machines of its front; `base` has the base's sensitivities."""
     space, layers = look.space, [LayerRows((), known) for known in look.known]
     timed = [(at, aim) for at, point in enumerate(points) if (aim := _aims(point)) is not None]
     aims = [aim for _, aim in timed]
@@ -194,7 +194,7 @@ def _slower(space: Design, points: Sequence[DesignPoint], pair: Pair, cause: Cau
 
 
 class _Look:
-    """Looks at machines of a space, batch by batch."""
+    """Evaluates machines of a space in batches."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class _Look:
         self.watch = watch
 
     def at(self, store: Store | None, evaluations: int | None, seed: int) -> dict[int, DesignPoint]:
-        """The points by the numbers of their machines: of all, or of as many as an optimizer may look at."""
+        """The points by machine number: of all machines, or of those that an optimizer chooses."""
         most = len(self.machines) if evaluations is None else min(evaluations, len(self.machines))
         if store is not None:
             self._read(store)
@@ -237,7 +237,7 @@ class _Look:
         return Explorer(places, sizes, aims=1 + len(self.space.costs), seed=seed)
 
     def convergence(self, points: Mapping[int, DesignPoint]) -> tuple[float, ...]:
-        """The hypervolume of the front after each batch, as a share of that at the end; points are in their order."""
+        """The hypervolume of the front after each batch, as a share of the final one; points are in order."""
         aims = [_aims(point) for point in points.values()]
         known = [own for own in aims if own is not None]
         if not known:
@@ -248,7 +248,7 @@ class _Look:
         return tuple(volume / volumes[-1] if volumes[-1] else 1.0 for volume in volumes)
 
     def _read(self, store: Store) -> None:
-        """Takes the rows of a file."""
+        """Reads the rows of a file."""
         each = zip(self.space.work, self.known, strict=True)
         for (layer, known), (spec, values) in product(each, self.machines if store.rows else ()):
             row = store.rows.get(key_of(layer, spec, self.space.tune))
@@ -281,7 +281,7 @@ class _Look:
         }
 
     def _missing(self, layer: int, machines: deque[Machine]) -> bool:
-        """Whether a layer lacks rows; the first of its machines then is one without."""
+        """Whether a layer lacks rows; if so, the first of its machines has no row."""
         while machines and row_on(machines[0], self.known[layer]) is not None:
             machines.popleft()
         return bool(machines)
@@ -294,7 +294,7 @@ class _Look:
                 store.append(by_values.values())
 
     def cause(self, pair: Pair, points: Sequence[DesignPoint], specs: Sequence[DeviceSpec | str]) -> Future[Cause]:
-        """The cause of a slowdown, which is being worked out."""
+        """A future of the cause of a slowdown."""
         sides = []
         for number in (pair.small, pair.large):
             spec = specs[number]
@@ -305,7 +305,7 @@ class _Look:
         return self.executor.submit(cause_of, self.space.work[pair.layer], pair.share, *sides)
 
     def judged(self, machine: Machine) -> Judged:
-        """A machine with the rows that are known."""
+        """A machine with its known rows."""
         return Judged(machine[0], tuple(row_on(machine, known) for known in self.known))
 
 
@@ -349,7 +349,7 @@ def _point(space: Design, machine: Machine, rows: Sequence[Row], costs: Mapping[
 
 
 def _energy(layers: Sequence[LayerOutcome], taken_nanoseconds: float) -> dict[str, Any]:
-    """The figures of `ENERGY` of all layers; none if the energy of a layer is not known."""
+    """The figures of `ENERGY` over all layers; empty if the energy of a layer is unknown."""
     energies = [layer.count * layer.energy_femtojoules for layer in layers if layer.energy_femtojoules is not None]
     if len(energies) < len(layers) or not taken_nanoseconds:
         return {}
@@ -358,7 +358,7 @@ def _energy(layers: Sequence[LayerOutcome], taken_nanoseconds: float) -> dict[st
 
 
 def _costs(space: Design, spec: DeviceSpec, energy: Mapping[str, float] | None = None) -> dict[str, float]:
-    """The costs of a machine, without those of `ENERGY` before it is known.
+    """The costs of a machine, without energy costs while the energy is unknown.
 
     Raises ArgumentError if a formula has no value.
     """

@@ -1,4 +1,4 @@
-"""The page of a design: the fastest machine with its fields, time against a cost, a map of two fields, all machines."""
+"""The page of a design: the fastest machine with its fields, time against a cost, a heat map, and all machines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -186,7 +186,7 @@ EFFECTS: Final[Sequence[Field[AxisEffect]]] = (
 
 
 class _Effect(NamedTuple):
-    """What a field does to a machine."""
+    """The effect of a field on a machine."""
 
     of: FieldEffect
     machine: str
@@ -231,14 +231,14 @@ OPERATION_SIDES: Final[Sequence[Field[OperationSides]]] = (
 
 
 class _Sides(NamedTuple):
-    """A layer on the base device, where it may not run, and on the fastest machine."""
+    """A layer on the base device, where it may fail, and on the fastest machine."""
 
     base: LayerOutcome
     best: LayerOutcome
 
     @property
     def more(self) -> float | None:
-        """Nanoseconds on the fastest machine less those on the base device."""
+        """The difference in ns between the fastest machine and the base device."""
         before, after = self.base.nanoseconds, self.best.nanoseconds
         return None if before is None or after is None else after - before
 

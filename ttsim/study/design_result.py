@@ -1,4 +1,4 @@
-"""What a design of machines found: every machine with its time and its costs, and the front, as text and as figures."""
+"""The result of a design: every machine with its time and its costs, and the front, as text and as figures."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class SlowerLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceStep:
-    """A machine with the value of a field before or after in the space, and all else the same."""
+    """A machine with the next smaller or larger value of one field of the space, and all other fields the same."""
 
     value: str
     # Of all layers, as a part of the time of the machine beside it, each tuned if layers are; None if one does not run
@@ -106,9 +106,9 @@ class SpaceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldEffect:
-    """What a field does to the time of a machine of the front.
+    """The effect of a field on the time of a machine of the front.
 
-    Where only the figure changes, configs and plans are held; None where the field decides plans, or changes nothing.
+    The figure changes while configs and plans stay fixed; None if the field changes plans, or has no effect.
     """
 
     machine: int  # Its number among the points
@@ -145,21 +145,21 @@ class DesignResult(Headed):
 
     Attributes:
         base: Name of the device that was varied.
-        layers: Names of the layers whose times are added.
+        layers: Names of the layers, whose times are added.
         axes: The effect of each field.
         points: Every machine, in order of the space.
-        front: Numbers of the points with no better one in time and all costs, the fastest first; of equal points the
-            first.
+        front: Indices of the points of the Pareto front of time and all costs, the fastest first; of equal points only
+            the first.
         tuned: Whether each layer was tuned on each machine.
-        alike: For each point of the front, how many others are as good in everything.
-        looked: Number of layers on machines that were computed; the others cannot differ from one of these.
+        alike: For each point of the front, the number of other points with the same time and costs.
+        looked: Number of pairs of layer and machine that were evaluated; the results of all others equal one of these.
         sensitivity: Elasticities of the time on the base device with fixed plans, the strongest first.
-        convergence: Where an optimizer chose machines, the hypervolume of their front after each batch, as a share of
-            that at the end; the last batches tell whether more evaluations would find more.
-        slower: Layers that more of a resource slows down by more than 1 %, the largest slowdown of each.
-        effects: What the fields of the space, and the strongest others, do to the first machines of the front.
+        convergence: If an optimizer chose machines, the hypervolume of their front after each batch, as a share of the
+            final one; if the last batches still grow, more evaluations would find more.
+        slower: Layers that become slower by more than 1 % with more of a resource, with the largest slowdown of each.
+        effects: Effects of the fields of the space, and of the strongest others, on the first machines of the front.
         sides: The device operations of each layer on the base device and on the fastest machine, in order; empty if the
-            base device is none of the machines, does not run all layers, or is the fastest.
+            base device is not in the space, does not run all layers, or is the fastest.
 
     Examples:
         >>> result = ttnn.DesignResult(
@@ -205,13 +205,13 @@ class DesignResult(Headed):
         ]
 
     def to_csv(self) -> str:
-        """A line of column names, then one for each machine; what is unknown is empty."""
+        """A line of column names, then one line per machine; unknown cells are empty."""
         records = self.records()
         return csv_text(list(records[0]), records)
 
     @property
     def headline(self) -> str:
-        """How many machines and layers there are, and how many machines run all layers, in a line."""
+        """The numbers of machines and layers, and of machines that run all layers, in one line."""
         run = sum(point.nanoseconds is not None for point in self.points)
         return (
             f"Design around {self.base}: {len(self.points):,} machines, {counted(len(self.layers), 'layer')}; "
@@ -219,7 +219,7 @@ class DesignResult(Headed):
         )
 
     def __str__(self) -> str:
-        """The front; then what each field means, and what does not run."""
+        """The front; then the effect of each field, and the failures."""
         lines = [
             self.headline,
             f"Worked out: {self.looked:,} of {len(self.points) * len(self.layers):,} layers on machines; the others "
@@ -249,7 +249,7 @@ class DesignResult(Headed):
         return printable_lines("\n".join(lines))
 
     def _slower(self) -> list[str]:
-        """The largest slowdowns by more of a resource, with the planner's rule."""
+        """The largest slowdowns caused by more of a resource, with the planner's rule."""
         lines = []
         for each in self.slower[:STRONGEST]:
             others = ", ".join(f"{name} {value}" for name, value in each.others.items())
@@ -260,7 +260,7 @@ class DesignResult(Headed):
         return ["", "Slower with more:", *lines, *([f"  and {left} more"] if left > 0 else [])] if lines else []
 
     def _effects(self) -> list[str]:
-        """What each field does to machines of the front."""
+        """The effects of fields on machines of the front."""
         lines = []
         for at in dict.fromkeys(effect.machine for effect in self.effects):
             own = [effect for effect in self.effects if effect.machine == at]
@@ -312,7 +312,7 @@ class DesignResult(Headed):
         return ["", head, *fitted([SIDE_CELLS, *cells], None, words=WORDS), *more]
 
     def _binding(self) -> list[str]:
-        """What binds each layer and network on the fastest machine, and how full L1 is at most."""
+        """The bottleneck of each layer and network on the fastest machine, and the peak of L1."""
         fastest = self.points[self.front[0]].layers if self.front else ()
         told = [
             f"  {each.layer}: {each.bound_by}; L1 of a core at most {each.l1_peak_bytes:,} B"
@@ -322,7 +322,7 @@ class DesignResult(Headed):
         return ["", "What binds on the fastest machine, in shares of the cycles:", *told] if told else []
 
     def _convergence(self) -> list[str]:
-        """How the front grew with the machines that an optimizer chose."""
+        """The growth of the front with the machines that an optimizer chose."""
         if not self.convergence:
             return []
         looked = sum(point.reason != NOT_LOOKED for point in self.points if point.device)
@@ -330,7 +330,7 @@ class DesignResult(Headed):
         return [f"An optimizer looked at {looked:,} machines; hypervolume of the front after each {BATCH}: {shares}"]
 
     def _configs(self) -> list[str]:
-        """Which configs the layers have, and those of the fastest machine that are not the layers' own."""
+        """The kind of configs, and the configs of the fastest machine that differ from the layers' own."""
         if not self.tuned:
             return [
                 "Layers have the configs of the file. Without `tune = false` in the file, each layer is tuned on each",
@@ -377,19 +377,19 @@ MOST_SIDES: Final = 10  # operations that the text lists
 
 
 def change_text(time_share: float) -> str:
-    """A time as a change of the time as it is: "+12.5 %"."""
+    """A time relative to the current time: "+12.5 %"."""
     return f"{100 * (time_share - 1):+.1f} %"
 
 
 def steps_text(effect: FieldEffect) -> str:
-    """The machines beside in the space: "6: +80.1 %, 24: does not run"."""
+    """The neighboring machines in the space: "6: +80.1 %, 24: does not run"."""
     return ", ".join(
         f"{step.value}: {'does not run' if step.time is None else change_text(step.time)}" for step in effect.steps
     )
 
 
 def effect_text(axis: AxisEffect) -> str:
-    """What a field does to the time of all layers, and to whether they run."""
+    """The effect of a field on the time of all layers, and on whether they run."""
     decided = "decides whether layers fit" if axis.decides else ""
     if not axis.read:
         return f"no layer reads it; its values ({axis.values}) were collapsed"

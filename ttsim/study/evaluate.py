@@ -45,14 +45,14 @@ PLAIN: Final = frozenset({int, bool, str, float, type(None), range})
 def plan_key(plan: Plan) -> str:
     """The first digits of a SHA-256 over the operations of a plan.
 
-    Requests, choices and their reasons are left out (`Plan.decisions`, `ASKED`), so that a config that spells out the
+    Requests, choices and their reasons are excluded (`Plan.decisions`, `ASKED`), so a config that spells out the
     planner's choice has the same key as the default config.
     """
     return sha256(canonical(replace(plan, decisions=())).encode()).hexdigest()[:DIGITS]
 
 
 def canonical(value: object) -> str:
-    """A value of a plan as text, equal for equal values: fields that do not compare are left out."""
+    """A value of a plan as text, equal for equal values: fields that comparison ignores are excluded."""
     return _Texts().of(value)
 
 
@@ -143,16 +143,16 @@ class Evaluator:
     def row(self, point: Point, *, keyed: bool = True, options: Mapping[str, Any] = NO_OPTIONS) -> Row:
         """The row of a point; a point that does not run, or an internal error, becomes a row with the error.
 
-        The key, which all figures of the device go into, is left empty without `keyed`; `options` are arguments of the
-        call in place of the layer's own. A tuned point has the faster of the layer's own config and the best that is
-        found; where none fits, the error of its own.
+        Without `keyed` the key, a hash that includes all figures of the device, is empty; `options` replace arguments
+        of the layer. A tuned point has the faster of the layer's own config and the best config found; if none fits,
+        the error of the layer's own config.
         """
         if point.tune:
             return self._tuned(point, keyed)
         return row_of(point, keyed=keyed, **figures_or_error(partial(self._figures, point, options)))
 
     def _tuned(self, point: Point, keyed: bool) -> Row:
-        """The row of a point at its best; the search of `ttsim.tune`, which keeps its arithmetic."""
+        """The row of a point with its fastest config, found by the search of `ttsim.tune` without other arithmetic."""
         plain = replace(point, tune=False)
         row, arguments, given, space = self.row(plain, keyed=False), "", None, "that was tried"
         if row.verdict in (Verdict.FITS, Verdict.DOES_NOT_FIT):
@@ -195,7 +195,7 @@ class Evaluator:
         }
 
     def _timing(self, called: layers.Called, spec: DeviceSpec) -> dict[str, Any]:
-        """Key and cycles of a call; an equal plan is not timed again on the same device."""
+        """Plan key and cycles of a call; equal plans are timed once per device."""
         (ran,) = called.profile.calls
         key = plan_key(ran.plan)
         same = (key, ran.ran, spec)
@@ -221,7 +221,7 @@ class Evaluator:
 
 
 def _grid_rules(plan: Plan, layouts: Iterable[ConvPartition]) -> Iterator[str]:
-    """What rules of the planner do to the cores of a call; nothing where its config names them."""
+    """The effects of planner rules on the cores of a call; empty if its config names the cores."""
     named = named_rules(plan)
     yield from named
     for layout in layouts if not named else ():
@@ -232,12 +232,12 @@ def _grid_rules(plan: Plan, layouts: Iterable[ConvPartition]) -> Iterator[str]:
 
 
 def named_rules(plan: Plan) -> list[str]:
-    """What rules of the planner do to the cores of a call that leave many idle, or make blocks small."""
+    """The effects of planner rules that leave many cores idle, or make blocks small."""
     return [rule.text for rule in plan.decisions if rule.name == GRID_RULE]
 
 
 def figures_or_error(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a row that a function finds; what it raises becomes the verdict and the error of the row."""
+    """The figures that a function returns for a row; an exception becomes the verdict and error of the row."""
     try:
         return Context().run(run)  # captures do not see a device in another context
     except TTSimError as error:
@@ -249,7 +249,7 @@ def figures_or_error(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def figures_of(calls: Sequence[CallRun], total: Totals, spec: DeviceSpec) -> dict[str, Any]:
-    """The figures of a row that calls take; `total` are those of the calls together."""
+    """The figures of a row for several calls; `total` has the figures of all calls together."""
     return {
         "cycles": total.cycles,
         "bound_by": binding(bound_cycles(total)),
@@ -264,7 +264,7 @@ def figures_of(calls: Sequence[CallRun], total: Totals, spec: DeviceSpec) -> dic
 
 
 def _fastest(point: Point) -> Tuned | None:
-    """The fastest config; None if the call is refused whatever its config."""
+    """The fastest config; None if the call is refused with every config."""
     with suppress(TTSimError), layers.planned(point.layer, point) as (device, arguments):
         return Context().run(fastest, conv_transpose2d, arguments, device)
     return None

@@ -53,17 +53,17 @@ class Workers:
     start_one: Callable[[], futures.Executor] | None = None
 
     def start_each(self, slots: int) -> list[futures.Executor]:
-        """Starts executors that share so many slots: one for each, or one for all, also where there are many."""
+        """Starts executors for this many slots: one executor per slot, or one executor for all slots."""
         return (
             [self.start()] if self.start_one is None or slots > SEPARATE else [self.start_one() for _ in range(slots)]
         )
 
 
 class InProcess(futures.Executor):
-    """Runs submitted calls at once, in this thread, without catching its interrupts."""
+    """Runs submitted calls immediately in this thread; interrupts propagate."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
-        """A future that is done."""
+        """A finished future."""
         future: futures.Future[Any] = futures.Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -73,19 +73,19 @@ class InProcess(futures.Executor):
 
 
 class Pool(futures.ProcessPoolExecutor):
-    """Processes that Ctrl-C does not interrupt, even while they start."""
+    """A pool of processes that Ctrl-C does not interrupt, even while they start."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
-        """A future; a process that is started for the future starts completely before an interrupt arrives."""
+        """A future; if a process is started for it, interrupts are delayed until the process has started."""
         with _children_without_sigint():
             return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
 def workers(*, processes: int | None, scheduler: str | None, quick: int | None = None) -> Iterator[Workers]:
-    """The workers that a user asks for.
+    """The workers for a user's options.
 
-    `processes` is 1 for this process alone, None for one on each core; `scheduler` is the address of a dask.distributed
+    `processes` is 1 for this process, None for one process per core; `scheduler` is the address of a dask.distributed
     scheduler, such as tcp://10.0.0.1:8786; `quick` is the number of points if each is evaluated quickly, else None.
     Raises ArgumentError for a wrong number of processes, or if dask.distributed is missing or no scheduler answers.
     """
@@ -120,7 +120,7 @@ def workers(*, processes: int | None, scheduler: str | None, quick: int | None =
 
 @contextmanager
 def _children_without_sigint() -> Iterator[None]:
-    """Processes started meanwhile inherit a blocked SIGINT; this process receives signals afterwards."""
+    """A context in which started processes inherit a blocked SIGINT; this process receives signals afterwards."""
     if current_thread() is not main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield  # the keyboard never interrupts another thread
         return
@@ -141,7 +141,7 @@ def _children_without_sigint() -> Iterator[None]:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Garbage is collected rarely meanwhile, as in the processes that are started."""
+    """A context in which garbage is collected rarely, as in worker processes."""
     before = gc.get_threshold()
     gc.set_threshold(*COLLECTIONS)
     try:
@@ -151,9 +151,7 @@ def rare_collections() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Initializes a process: its parent handles Ctrl-C and ends the process, also when the parent is killed.
-
-    Garbage is collected rarely.
+    """Initializes a worker process: it ignores Ctrl-C, ends when its parent is killed, and collects garbage rarely.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(*COLLECTIONS)
@@ -187,7 +185,7 @@ def _cluster(address: str) -> Iterator[Workers]:
 
 
 def evaluate_chunk(points: Sequence[Point], model: str) -> list[Row]:
-    """The rows of some points, in order; runs in a worker, and raises ArgumentError if its sources are not `model`."""
+    """The rows of some points, in order; runs in a worker; raises ArgumentError if its version is not `model`."""
     if model_version() != model:
         raise ArgumentError(
             f"a worker has another version of ttsim (model {model_version()}) than this process (model {model}); "
@@ -198,12 +196,12 @@ def evaluate_chunk(points: Sequence[Point], model: str) -> list[Row]:
 
 @lru_cache(maxsize=64)
 def same_spec(spec: DeviceSpec) -> DeviceSpec:
-    """The first of equal devices that this process saw, with its caches."""
+    """The first equal device spec that this process saw, with its caches."""
     return spec
 
 
 def chunks_of(points: Iterable[Point], most: int) -> Iterator[Chunk]:
-    """The points in order, in chunks of at most so many."""
+    """The points in order, in chunks of limited size."""
     rest = iter(points)
     for first in rest:
         size = most if first.values == "off" else 1  # computing values takes long
@@ -219,18 +217,17 @@ class Sent(NamedTuple):
 
 
 class Run:
-    """Evaluates points once; `take` gets rows as they come, in any order.
+    """Evaluates each point once; `take` gets rows in any order.
 
-    Each process evaluates the points of one group after another, so that it caches what they share; a process that
-    finds no group left helps with the groups of the others. If a process dies, each point of its chunk is evaluated
-    alone, with nothing else running, so that no other point is blamed; a point whose process dies again gets a row with
-    this error.
+    Each process evaluates one group after the other and caches shared results; a process without a group helps with
+    other groups. If a process dies, each point of its chunk is evaluated alone, while nothing else runs, so that only
+    the point that kills a process fails; a point whose process dies again gets a row with this error.
 
     Args:
-        groups: The points of one layer on one device each.
-        count: How many points there are.
-        team: Who evaluates them.
-        take: What is called with rows.
+        groups: Groups of points, each of one layer on one device.
+        count: Number of points.
+        team: The workers.
+        take: A callback that receives rows.
     """
 
     def __init__(
@@ -249,9 +246,9 @@ class Run:
         self.returned = False  # Whether any row ever came back
 
     def go(self) -> None:
-        """Evaluates all points; raises DeviceError if processes die whatever they evaluate.
+        """Evaluates all points; raises DeviceError if processes die at every point.
 
-        A KeyboardInterrupt ends the run after the finished rows were taken.
+        A KeyboardInterrupt ends the run after finished rows have been passed to `take`.
         """
         unfinished = True
         while unfinished:
@@ -273,7 +270,7 @@ class Run:
                     executor.shutdown(wait=True)
 
     def _submit(self, executors: Sequence[futures.Executor]) -> bool:
-        """Sends as many chunks as there is room for; False if an executor is broken."""
+        """Sends chunks while slots are free; False if an executor is broken."""
         if self.suspects:
             return bool(self.flying) or self._send(executors[0], 0, self.suspects.popleft(), self.suspects)
         for place, executor in enumerate(executors):
@@ -285,7 +282,7 @@ class Run:
         return True
 
     def _send(self, executor: futures.Executor, place: int, chunk: Chunk, queue: deque[Chunk]) -> bool:
-        """Sends a chunk; False if the executor is broken, and the chunk then is the next of its queue."""
+        """Sends a chunk; if the executor is broken, returns False and puts the chunk back at the front of its queue."""
         try:
             future = executor.submit(evaluate_chunk, chunk, model_version())
         except futures.BrokenExecutor:
@@ -295,7 +292,7 @@ class Run:
         return True
 
     def _next(self, place: int) -> Chunk | None:
-        """The next chunk for an executor; None if there is none."""
+        """The next chunk for an executor, or None."""
         if self.refused:
             return self.refused.popleft()
         chunk = next(self.begun[place], None)
@@ -305,7 +302,7 @@ class Run:
         return chunk or next((chunk for group in self.begun for chunk in group), None)
 
     def _settle(self) -> None:
-        """Waits for at least one chunk, takes its rows, and notes lost points."""
+        """Waits for at least one chunk, passes its rows on, and notes lost points."""
         done: set[futures.Future[list[Row]]] = set()
         while self.flying and not done:
             done, _ = futures.wait(self.flying, timeout=LISTEN_SECONDS, return_when=futures.FIRST_COMPLETED)
@@ -328,7 +325,7 @@ class Run:
                 self.take(rows)
 
     def _blame(self, point: Point, error: BaseException) -> None:
-        """Takes the row of a point whose process died while running alone; raises DeviceError if all points die."""
+        """Records an error row for a point whose process died alone; raises DeviceError if all points die."""
         self.lost += 1
         reason = f"{type(error).__name__}: {error}".strip().rstrip(":")
         if self.lost >= (LOST_IN_A_ROW if self.returned else LOST_AT_FIRST):
@@ -341,7 +338,7 @@ class Run:
         self.take([row_of(point, verdict=Verdict.LOST, error=text)])
 
     def _harvest(self) -> None:
-        """Takes finished rows when the run ends early, and waits shortly for running chunks."""
+        """Passes on finished rows when the run ends early, after a short wait for running chunks."""
         running = [future for future in self.flying if not future.cancel()]
         for future in futures.wait(running, timeout=GRACE_SECONDS).done:
             if future.exception() is None:

@@ -1,4 +1,4 @@
-"""Chooses machines of a large design with an optimizer of several objectives (optuna), instead of looking at all."""
+"""Chooses machines of a large design with a multi-objective optimizer (optuna) instead of evaluating all."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -16,13 +16,13 @@ Aims = tuple[float, ...]  # what is to be small: time, then costs
 
 
 class Explorer:
-    """Asks for machines, and is told their aims; the same seed and the same answers give the same machines.
+    """Proposes machines, and receives their objectives; deterministic for the same seed and the same answers.
 
     Args:
-        places: Of each machine, the places of its values on the axes.
-        sizes: Values on each axis, by name.
-        aims: How many aims there are.
-        seed: Of the optimizer.
+        places: For each machine, the indices of its values on the axes.
+        sizes: Number of values on each axis, by name.
+        aims: Number of objectives.
+        seed: Seed of the optimizer.
     """
 
     def __init__(self, places: Sequence[tuple[int, ...]], sizes: Mapping[str, int], *, aims: int, seed: int) -> None:
@@ -41,7 +41,7 @@ class Explorer:
             self._study.enqueue_trial(corner)
 
     def ask(self, most: int) -> list[int]:
-        """Numbers of machines that are not known yet, at most `most` and `BATCH`; fewer only where all are known."""
+        """Numbers of machines without a result, at most `most` and `BATCH`; fewer only if all others have results."""
         asked: list[int] = []
         tries = 0
         while len(asked) < min(most, BATCH, len(self._numbers) - len(self._aims)):
@@ -60,7 +60,7 @@ class Explorer:
         return asked
 
     def tell(self, aims: Mapping[int, Aims | None]) -> None:
-        """The aims of the machines that were asked for; None for a machine that does not run all layers."""
+        """Receives the objectives of proposed machines; None for a machine that does not run all layers."""
         self._aims |= aims
         known = [own for own in self._aims.values() if own is not None]
         for trial, number in self._waiting if known else ():
@@ -70,7 +70,7 @@ class Explorer:
 
 
 def _corners(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The first and the last value of all axes, and both with the other end of one axis."""
+    """The machines with the first or the last value on all axes, and those with one axis at the other end."""
     for end in (0, 1):
         yield {name: end * (size - 1) for name, size in sizes.items()}
     for other in sizes:
@@ -79,7 +79,7 @@ def _corners(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def hypervolume(aims: Sequence[Aims], reference: Aims) -> float:
-    """The volume between a reference and the aims that are smaller in everything, each point of it once."""
+    """The hypervolume that points dominate up to a reference point."""
     inside = [own for own in aims if all(map(float.__lt__, own, reference))]
     if len(reference) == 1:
         return max((reference[0] - own for (own,) in inside), default=0.0)

@@ -1,4 +1,4 @@
-"""What to change next on machines of a front, and where the fastest one gains and loses against the base device."""
+"""Effects of fields on machines of a front, and the fastest machine compared with the base device by operation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +33,7 @@ MOST_MACHINES = 8  # of the front, the fastest first, whose fields are looked at
 
 
 def calls_on(layer: Layer | RecordedNetwork, spec: DeviceSpec, row: Row | None = None) -> list[RanCall]:
-    """The calls of a layer or a network on a device, with the configs of its row there; empty if it does not fit."""
+    """The calls of a layer or a network on a device, with the configs of its row; empty if it does not fit."""
     with suppress(TTSimError):
         if isinstance(layer, RecordedNetwork):
             return replay(layer, spec, read_changes(row.changes if row else {})).profile.ran
@@ -45,7 +45,7 @@ def calls_on(layer: Layer | RecordedNetwork, spec: DeviceSpec, row: Row | None =
 
 
 class Judged(NamedTuple):
-    """A machine with the rows of all layers, whose configs are used; without rows, the layers' own configs are."""
+    """A machine with the rows of all layers, which give the configs; without rows, the layers' own configs are used."""
 
     spec: DeviceSpec
     rows: tuple[Row | None, ...]
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
 
 
 def held_effects(runs: Sequence[Run], machine: Judged, names: Sequence[str] | None = None) -> tuple[Sensitivity, ...]:
-    """The effects of named figures, or of all, on the time of all layers on a machine, with configs and plans held."""
+    """The effects of named or all figures on the time of all layers on a machine, with fixed configs and plans."""
     known = machine_figures(machine.spec)
     each = zip(runs, machine.calls(runs), strict=True)
     ran = [(count, own) for (_, count), calls in each for own in calls]
@@ -65,7 +65,7 @@ def held_effects(runs: Sequence[Run], machine: Judged, names: Sequence[str] | No
 
 
 def fields_looked_at(space: Design, base: Sequence[Sensitivity]) -> list[str]:
-    """The fields that a space varies, and the strongest figures of its base, by their sensitivities in order."""
+    """The fields that a space varies, and the strongest figures of its base, ordered by sensitivity."""
     varied = (axis.name for axis in space.axes if len(axis.values) > 1)
     return list(dict.fromkeys((*varied, *(effect.figure for effect in base[:STRONGEST]))))
 
@@ -106,7 +106,7 @@ def _effect(
 
 
 def _steps(axis: DesignAxis, at: int, points: Sequence[DesignPoint]) -> tuple[SpaceStep, ...]:
-    """The machines with the value before and the value after in the space, and all else the same."""
+    """The machines with the next smaller and next larger value of a field, and all other fields the same."""
     point = points[at]
     place = axis.values.index(point.values[axis.name])
     beside = [axis.values[other] for other in (place - 1, place + 1) if 0 <= other < len(axis.values)]

@@ -17,17 +17,17 @@ LINE: Final = "ttsim: interrupted\n"
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM arrived; handled as Ctrl-C."""
+    """SIGTERM arrived; handled like Ctrl-C."""
 
 
 def ending_of(interrupt: KeyboardInterrupt) -> tuple[int, str]:
-    """The exit code of a command that was interrupted or terminated, and which of the two."""
+    """The exit code of an interrupted or terminated command, and the word for it."""
     return (TERMINATED, "terminated") if isinstance(interrupt, TerminatedError) else (INTERRUPTED, "interrupted")
 
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM raises `TerminatedError` meanwhile, unless another handler is installed."""
+    """A context in which SIGTERM raises `TerminatedError`, unless another handler is installed."""
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -43,7 +43,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An excepthook that prints an interrupt as one line and other exceptions as the excepthook before it."""
+    """An excepthook that prints an interrupt as one line and passes other exceptions to the previous excepthook."""
     if issubclass(kind, KeyboardInterrupt):
         sys.stderr.write(LINE)
     else:

@@ -1,8 +1,8 @@
-"""Layers that are slower on a machine that has more of a resource, each with what makes it so.
+"""Layers that are slower on a machine with more of a resource, and the causes.
 
-Three runs part a slowdown exactly: the plan of the machine with less there, the same plan on the machine with more, and
-the plan that the library makes there. The first two on networks whose ways cost nothing tell what longer or busier ways
-do. What the library's other plan costs is a rule of the planner; only rules that the other machine does not have count.
+Three runs decompose a slowdown exactly: the smaller machine with its plan, the larger machine with the same plan, and
+the larger machine with its own plan. Repeating the first two with free networks isolates longer and busier routes. The
+cost of the other plan is attributed to planner rules that apply only on the larger machine.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ WIDER: Final = 1 << 20  # so many times as wide, no link is busy
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A layer on two machines of a space, which is slower on the one with more."""
+    """A layer on two machines of a space that is slower on the machine with more of a resource."""
 
     layer: int  # Its number
     axis: str  # What there is more of
@@ -52,7 +52,7 @@ class Side(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a slowdown comes from, in parts of the time on the machine with less; their sum is the slowdown."""
+    """The parts of a slowdown, relative to the time on the machine with less; their sum is the slowdown."""
 
     planner: float  # The library's own plan takes longer than that of the machine with less
     networks: float  # That plan takes longer than on the machine with less, but not on networks without ways
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What makes a layer slower."""
+    """The cause of a slowdown."""
 
     parts: Parts
     reason: str  # A line each
@@ -75,7 +75,7 @@ def slower_pairs(
     Args:
         axes: Fields of the space.
         points: Its machines.
-        specs: The device of each machine; a text where there is none.
+        specs: The device of each machine, or a text if the device is invalid.
     """
     found: dict[tuple[str, int], Pair] = {}
     for axis in axes:
@@ -99,7 +99,7 @@ def slower_pairs(
 def _of_group(
     axis: str, group: Sequence[tuple[tuple[float, ...], int]], points: Sequence[DesignPoint]
 ) -> Iterator[Pair]:
-    """The layers that are slower on one of two machines, which has more of a resource and is else the same."""
+    """The layers that are slower on the machine with more of a resource; all other fields are the same."""
     for (less, small), (more, large) in permutations(group, 2):
         if less != more and all(map(le, less, more)):
             for number, sides in enumerate(zip(points[small].layers, points[large].layers, strict=False)):
@@ -109,14 +109,14 @@ def _of_group(
 
 
 def slowdown(before: LayerOutcome, after: LayerOutcome) -> float:
-    """By which part of its time a layer is slower; 0 where it does not run on both machines."""
+    """The slowdown of a layer as a share of its time; 0 unless it runs on both machines."""
     if not before.nanoseconds or after.nanoseconds is None:
         return 0.0
     return after.nanoseconds / before.nanoseconds - 1
 
 
 def cause_of(layer: Layer | RecordedNetwork, share: float, small: Side, large: Side) -> Cause:
-    """What makes a layer slower on the machine with more, by a part of its time on the one with less."""
+    """The cause of a layer's slowdown on the machine with more, relative to its time on the machine with less."""
     parts = parts_of(layer, small, large)
     known = small.row.grid_rules.splitlines()
     rules = [rule for rule in large.row.grid_rules.splitlines() if rule not in known]
@@ -142,7 +142,7 @@ def parts_of(layer: Layer | RecordedNetwork, small: Side, large: Side) -> Parts:
 
 
 def without_ways(spec: DeviceSpec) -> DeviceSpec:
-    """A machine on whose networks no hop takes time, and no link is busy."""
+    """A machine whose networks have no hop latency and unlimited links."""
     wide = spec.noc.flit_bytes * WIDER
     noc = replace(spec.noc, hop_cycles=NO_CYCLES, crossing_cycles=NO_CYCLES, merging_share=1.0, flit_bytes=wide)
     return replace(spec, noc=noc)

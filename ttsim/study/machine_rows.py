@@ -1,4 +1,4 @@
-"""The rows of a layer or a network on many machines: machines that agree in all that was read share a row."""
+"""The rows of a layer or a network on many machines; machines with equal values in all read fields share a row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,25 +28,25 @@ class LayerRows(NamedTuple):
 
     @property
     def read(self) -> frozenset[str]:
-        """Axes whose fields the layer reads on any machine."""
+        """Axes with fields that the layer reads on some machine."""
         return frozenset(chain.from_iterable(self.known))
 
     @property
     def evaluated(self) -> int:
-        """Machines on which the layer was evaluated; each other one has an equal row."""
+        """Machines on which the layer was evaluated; every other machine has the row of one of these."""
         return sum(map(len, self.known.values()))
 
 
 def rows_of(
     layer: Layer | RecordedNetwork, machines: Sequence[Machine], axes: Sequence[DesignAxis], tune: bool = True
 ) -> LayerRows:
-    """Evaluates a layer or a network once for all machines that agree in every field that was read.
+    """Evaluates a layer or a network once for all machines with equal values in every read field.
 
     With `tune`, the layer has its fastest config on each machine.
 
     A point is evaluated on a device that records which of its fields are read. A machine with the same values in these
-    fields gives the same row, because the same calculation reads the same figures. The read fields are found again for
-    each point, since a machine with less memory may take another path.
+    fields has the same row, because the calculation reads the same figures. The read fields are recorded for each
+    evaluation, because a machine with less memory may take another path.
     """
     known: Known = {}
     rows: list[Row] = []
@@ -62,14 +62,14 @@ def rows_of(
 
 
 def row_on(machine: Machine, known: Known) -> Row | None:
-    """The row of a machine that agrees with an evaluated one in all that was read there, if there is one."""
+    """The row of an evaluated machine with the same values in all fields that its evaluation read, or None."""
     agreeing = (by_values.get(tuple(machine[1][name] for name in read)) for read, by_values in known.items())
     row = next((row for row in agreeing if row is not None), None)
     return None if row is None else _named(row, machine)
 
 
 def _named(row: Row, machine: Machine) -> Row:
-    """A row of another machine, by the name of this one."""
+    """A row of another machine with the name of this machine."""
     name = machine[0].name
     static = static_milliwatts(machine[0])
     return replace(row, device=name, error=row.error.replace(row.device, name), static_milliwatts=static)
@@ -90,7 +90,7 @@ def key_of(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> str:
 
 
 def _evaluated(layer: Layer | RecordedNetwork, spec: DeviceSpec, tune: bool) -> tuple[Row, frozenset[str]]:
-    """The row of a layer or a network on a device, and the device's fields that were read for the row."""
+    """The row of a layer or a network on a device, and the fields of the device that its evaluation read."""
     rows: list[Row] = []
 
     def evaluate(noting: DeviceSpec) -> None:

@@ -1,4 +1,4 @@
-"""The grammar of the command line: every option once, in `OPTIONS`; a command names the options that it has."""
+"""The grammar of the command line: `OPTIONS` defines every option once, and each command lists its options."""
 
 import argparse
 import errno
@@ -45,9 +45,9 @@ GITHUB: Final = "github"  # workflows whose annotations are written
 
 
 def result_file(text: str) -> Path:
-    """The file of a result; raises ArgumentTypeError for the name of a device or of a source, which only commands read.
+    """The file of a result; raises ArgumentTypeError for the name of a device or of a source file.
 
-    So `ttsim devices --json n150`, which once was a flag before a name, does not write a file n150.
+    So `ttsim devices --json n150`, where n150 was meant as a device, does not write a file n150.
     """
     path = Path(text)
     if catalog_name(text) is not None or path.suffix in (".toml", ".py"):
@@ -56,7 +56,7 @@ def result_file(text: str) -> Path:
 
 
 def release_change(text: str) -> str:
-    """The change of a device that gives it a release; raises ArgumentTypeError if there is no such release."""
+    """The change that sets the release of a device; raises ArgumentTypeError for an unknown release."""
     try:
         release_of(text)
     except SpecError as error:
@@ -203,7 +203,7 @@ OPENING: Final = ("--l1-small-size", "--no-strict")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command: its texts, its options by name, and what it takes without a flag."""
+    """A command: its texts, the names of its options, and its positional arguments."""
 
     name: str
     group: str  # A heading of `ttsim --help`
@@ -218,7 +218,7 @@ class Command:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line with the nearest right spelling."""
+    """A parser whose errors are one line with the nearest valid spelling."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -275,7 +275,7 @@ def parser_of(commands: Iterable[Command], version: type[argparse.Action]) -> Pa
 
 
 def parsed(commands: Sequence[Command], parser: Parser, words: Sequence[str] | None) -> argparse.Namespace:
-    """The options of a command line; raises ArgumentError for what is wrong in it, SystemExit after its help."""
+    """The options of a command line; raises ArgumentError for an invalid one, SystemExit after the help text."""
     options, rest = parser.parse_known_args(words)
     command = next(command for command in commands if command.name == options.command)
     if command.passes_on:
@@ -290,9 +290,9 @@ def parsed(commands: Sequence[Command], parser: Parser, words: Sequence[str] | N
 
 
 def _require_places(command: Command, options: argparse.Namespace) -> None:
-    """Raises OSError for a result that cannot be written where a flag says, ArgumentError for two in one file.
+    """Raises OSError for a result file that cannot be written, ArgumentError for two results in one file.
 
-    So nobody waits for a result that is lost then.
+    The check runs before the command, so that no computed result is lost.
     """
     places: dict[Path, str] = {}
     for flag in command.options:
@@ -310,7 +310,7 @@ def _require_places(command: Command, options: argparse.Namespace) -> None:
 
 
 def _require_writable(path: Path, *, folder: bool = False) -> None:
-    """Raises OSError where a file, or a folder with all above it, cannot be written at a path."""
+    """Raises OSError if a file, or a folder with its parents, cannot be created at a path."""
     there = path.absolute()
     while not there.exists() and (folder or there == path.absolute()):
         there = there.parent
@@ -326,12 +326,12 @@ def _require_writable(path: Path, *, folder: bool = False) -> None:
 
 
 def chosen_device(options: argparse.Namespace) -> str:
-    """The device that the flags name, or else the environment, with its changes: a text for `load_spec`."""
+    """The device of the flags, or else of the environment, with its changes, as a text for `load_spec`."""
     return with_changes(options.device or default_spec(), options.changes)
 
 
 def settings_of(options: argparse.Namespace, *, values: Values, suggestions: bool) -> Settings:
-    """The settings of the flags that choose and open a device; raises SpecError for an unknown device."""
+    """The settings of flags that select and open a device; raises SpecError for an unknown device."""
     small = USUAL_L1_SMALL_SIZE if options.l1_small_size is None else options.l1_small_size
     spec, strict = load_spec(chosen_device(options)), not options.no_strict
     return Settings(spec=spec, values=values, l1_small_size=small, strict=strict, suggestions=suggestions)
@@ -340,7 +340,7 @@ def settings_of(options: argparse.Namespace, *, values: Values, suggestions: boo
 def write_results(
     options: argparse.Namespace, *, page: Callable[[], Page] | None = None, **results: Callable[[], str]
 ) -> bool:
-    """Writes the results whose flags are given, by name, and returns whether stdout has one; raises OSError.
+    """Writes the results of given flags; returns whether a result was written to stdout; raises OSError.
 
     `page` is the result of --html.
     """

@@ -63,7 +63,7 @@ class Variant(NamedTuple):
 
 
 def of_config(axis: str) -> bool:
-    """Whether the axis of this name says how a call is made, not which call."""
+    """Whether the axis of this name is a config of a call, in contrast to another call."""
     return axis in ("slice", LOWERING) or axis.startswith((f"{CONFIG}.", f"{COMPUTE}."))
 
 
@@ -76,11 +76,11 @@ class Axis(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As in the columns of a table: "config.shard_layout", "device.dram.banks", "slice", "lowering"."""
+        """The name in columns of a table: "config.shard_layout", "device.dram.banks", "slice", "lowering"."""
         return self.field if self.kind in (LAYER, LOWERING) else f"{self.kind}.{self.field}"
 
     def as_given(self, layer: Layer) -> tuple[Any, ...]:
-        """The layer's own value of a config; all values of other settings, each of which is another call."""
+        """The axis with only the layer's own value, for configs; all values for other settings."""
         if not of_config(self.name):
             return self.values
         if self.kind == LOWERING:
@@ -91,7 +91,7 @@ class Axis(NamedTuple):
         return (getattr(layer, self.kind).get(self.field, default if default in self.values else None),)
 
     def on(self, variant: Variant, value: Any) -> Variant:
-        """A variant with one of the values, for settings of layers and configs."""
+        """A variant with a value of this axis, for settings of layers and configs."""
         layer, labels = variant.layer, {**variant.labels, self.name: value}
         if self.kind == LOWERING:
             return Variant(layer, value, labels)
@@ -106,9 +106,9 @@ def axis(name: str, values: Sequence[Any], device: DeviceSpec) -> Axis:
     """An axis by the name of its setting, with checked values.
 
     The name is a field of a layer, of Conv2dConfig, of the compute config or of the device (`dram.banks`), or
-    "lowering", with an optional prefix `layer.`, `config.`, `compute.` or `device.`. At least one value is needed, and
-    none twice. Raises ArgumentError for an unknown setting or a wrong value; ArgumentTypeError for a wrong type in a
-    config; SpecError for a wrong value of a device's field.
+    "lowering", with an optional prefix `layer.`, `config.`, `compute.` or `device.`. There must be at least one value
+    and no repeated values. Raises ArgumentError for an unknown setting or a wrong value; ArgumentTypeError for a wrong
+    type in a config; SpecError for a wrong value of a device's field.
     """
     if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
         raise ArgumentError(f"sweep: {name} needs a list of values, not {shown(values)}")
@@ -181,7 +181,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The layers, devices and axes of a sweep; its points are their product, and each layer with its own config."""
+    """The layers, devices and axes of a sweep; its points are their product, and each layer's own config."""
 
     layers: tuple[Layer, ...]  # Each a transposed convolution
     devices: tuple[DeviceSpec, ...]  # Each with a name of its own
@@ -192,7 +192,7 @@ class Space:
     strict: bool = True  # As of `Point`
 
     def __post_init__(self) -> None:
-        """Refuses layers, devices or axes that a table could not tell apart."""
+        """Raises ArgumentError for layers, devices or axes of the same name."""
         for what in ("layers", "devices", "axes"):
             names = [item.name for item in getattr(self, what)]
             if not names and what != "axes":
@@ -202,7 +202,7 @@ class Space:
                 raise ArgumentError(f"sweep: two of the {what} are called {shown(twice)}; give each a name of its own")
 
     def machines(self) -> list[tuple[DeviceSpec, Mapping[str, Any]]]:
-        """Each device with each combination of values of its fields, and these values by axis name."""
+        """Each device with each combination of varied field values, and these values by axis name."""
         axes = [axis for axis in self.axes if axis.kind == DEVICE]
         machines: list[tuple[DeviceSpec, Mapping[str, Any]]] = []
         for device, values in product(self.devices, list(product(*(axis.values for axis in axes)))):
@@ -218,7 +218,7 @@ class Space:
         return several and not any(of_config(axis.name) for axis in self.axes) if self.tune is None else self.tune
 
     def samples(self) -> Iterator[Sample]:
-        """Each point; the last axis changes fastest, then devices, then layers slowest. Own configs come first."""
+        """All points; the last axis varies fastest, then devices, then layers. Own configs come first."""
         return chain.from_iterable(self.groups())
 
     def groups(self) -> Iterator[Iterator[Sample]]:
@@ -243,7 +243,7 @@ class Space:
 
 
 def _variants(layer: Layer, axes: Sequence[Axis], values: Sequence[Sequence[Any]]) -> Iterator[Variant]:
-    """A layer with each combination of values of some axes, the last of which changes fastest."""
+    """A layer with each combination of values of some axes; the last axis varies fastest."""
     variants: Iterator[Variant] = iter([Variant(layer)])
     for axis, own in zip(axes, values, strict=True):
         variants = _on_axis(variants, axis, own)
@@ -268,7 +268,7 @@ class DesignAxis:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields that it changes."""
+        """Names of the fields that the axis changes."""
         return (f"{GRID}.cols", f"{GRID}.rows") if self.name == GRID else (self.name,)
 
 
@@ -285,7 +285,7 @@ class Design:
     tune: bool = True  # Whether each layer, and the convolutions of each network, are tuned on each machine
 
     def __post_init__(self) -> None:
-        """Refuses an empty or a too large space."""
+        """Raises ArgumentError for an empty or a too large space."""
         if not self.axes or not self.work:
             raise ArgumentError("design: there is nothing to vary or nothing to run; give [space] and layers")
         twice = _twice([layer.name for layer in self.layers] + [network.name for network in self.networks])
@@ -299,16 +299,16 @@ class Design:
 
     @property
     def work(self) -> tuple[Layer | RecordedNetwork, ...]:
-        """What each machine runs."""
+        """The layers and networks that each machine runs."""
         return (*self.layers, *self.networks)
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The same, each with how often it runs."""
+        """The layers and networks, each with its number of runs."""
         return tuple((layer, self.count(layer.name)) for layer in self.work)
 
     def count(self, layer: str) -> int:
-        """How often a layer, or a network, runs."""
+        """The number of runs of a layer or a network."""
         return self.counts.get(layer, 1)
 
     @property
@@ -317,7 +317,7 @@ class Design:
         return prod(len(axis.values) for axis in self.axes)
 
     def device(self, values: Mapping[str, str]) -> DeviceSpec | str:
-        """The device with these values by axis name, or the reason why there is none."""
+        """The device with these values by axis name, or the reason why it is invalid."""
         try:
             return changed(self.base, [f"{name}={value}" for name, value in values.items()])
         except SpecError as error:
@@ -327,10 +327,10 @@ class Design:
 def read_sweep(path: Path) -> dict[str, Any]:
     """The arguments of `ttsim.sweep` from a file.
 
-    A file holds ``layers = "FILE"``, or ``[[layer]]`` tables as a file of layers does; ``devices``, a list of names or
+    A file has ``layers = "FILE"``, or ``[[layer]]`` tables like a file of layers; ``devices``, a list of names or
     files; a table ``[vary]`` with a list of values for each setting (the text "none" leaves it to the library); and
     ``tune``, ``values``, ``l1_small_size``, ``strict``. Paths are relative to the file's folder. Raises ArgumentError,
-    with file and key, if an entry is wrong; OSError if the file cannot be read.
+    with file and key, for an invalid entry; OSError if the file cannot be read.
     """
     document = read_toml(path, "a sweep")
     check_keys(str(path), document, SWEEP_KEYS)
@@ -356,7 +356,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
 
 
 def device_beside(path: Path, device: Any) -> str:
-    """A device; the path of a device file is relative to the folder of the file `path`, which names the device."""
+    """A device; the path of a device file is relative to the folder of `path`, the file that names the device."""
     if not isinstance(device, str):
         raise ArgumentError(f"{path}: devices must be names or files, not {shown(device)}")
     base, changes = split_changes(device)
@@ -366,7 +366,7 @@ def device_beside(path: Path, device: Any) -> str:
 def read_design(path: Path, *, device: str | None = None, changes: Sequence[str] = ()) -> Design:
     """The design of a file: `[device]`, `[space]`, `[costs]`, `[counts]`, `tune`, and layers by path or table.
 
-    `device` is used instead of the device of the file, whose changes stay; `changes` come last.
+    `device` replaces the device of the file but keeps its changes; `changes` are applied last.
     """
     document = read_toml(path, "a design")
     check_keys(str(path), document, DESIGN_KEYS)
@@ -426,7 +426,7 @@ def _axes(table: Mapping[str, Any], base: DeviceSpec) -> Iterator[DesignAxis]:
 
 
 def _range(field: Field | None, name: str, table: Mapping[str, Any]) -> Iterator[Value]:
-    """Values of a range, both ends included, in steps of equal difference or of equal ratio."""
+    """Values of a range, both ends included, with equal differences or equal ratios."""
     where = f"design: space.{name}"
     check_keys(where, table, RANGE)
     if field is None or not field.numeric or "from" not in table or "to" not in table or len(table) != 3:
@@ -452,7 +452,7 @@ def _range(field: Field | None, name: str, table: Mapping[str, Any]) -> Iterator
 
 
 def _layers(path: Path, document: Mapping[str, Any], *, needed: bool) -> tuple[Layer, ...]:
-    """The design's own layers, or those of another file, filtered by name; the default layers if some are needed."""
+    """The layers of the design or of another file, filtered by name; the default layers if the design needs some."""
     only = document.get("only", "")
     if not isinstance(only, str):
         raise ArgumentError(f"{path}: only must be a part of the names of layers, not {shown(only)}")

@@ -32,9 +32,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The figures of a call, or why it does not run, independent of when and where the point was evaluated.
+    """The figures of a call, or the reason why it does not run; independent of the time and place of evaluation.
 
-    Figures are None if the call does not run, or nobody asked for them.
+    Figures are None if the call does not run, or they were not requested.
     """
 
     key: str
@@ -79,18 +79,18 @@ class Row:
 
     @property
     def own_cycles(self) -> int | None:
-        """Cycles with the layer's own config, of a tuned point too; None if that does not run."""
+        """Cycles with the layer's own config, also of a tuned point; None if it does not run."""
         return self.given_cycles if self.inputs.get("tune") else self.cycles
 
     @property
     def own_nanoseconds(self) -> float | None:
-        """The same in time."""
+        """Time in ns with the layer's own config; None if it does not run."""
         cycles = self.own_cycles
         return None if cycles is None or self.clock_hz is None else nanoseconds(cycles, self.clock_hz)
 
     @property
     def energy_femtojoules(self) -> int | None:
-        """The energy of all actions, and of static power over all cycles; None if one of them is not known."""
+        """The energy of all actions plus static power over all cycles; None if either is unknown."""
         actions, power, cycles, clock_hz = self.action_femtojoules, self.static_milliwatts, self.cycles, self.clock_hz
         if actions is None or power is None or cycles is None or clock_hz is None:
             return None
@@ -98,7 +98,7 @@ class Row:
 
     @property
     def energy_joules(self) -> float | None:
-        """The same in joules."""
+        """`energy_femtojoules` in joules."""
         return None if self.energy_femtojoules is None else self.energy_femtojoules / JOULE
 
     @property
@@ -128,7 +128,7 @@ BLOCKS_READ: Final = 8  # blocks that stay decompressed, because rows are read a
 
 
 class PackedRows(Mapping[str, Row]):
-    """Rows by key, in compressed blocks: the inputs of a row, nearly those of the next, would take 2.4 KB of each."""
+    """Rows by key in compressed blocks, because the inputs of consecutive rows are similar and take 2.4 KB per row."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}  # Block times its rows, plus the place in the block
@@ -166,9 +166,9 @@ class PackedRows(Mapping[str, Row]):
 
 
 def front(costs: Sequence[Sequence[float]]) -> tuple[int, ...]:
-    """Indices of the Pareto front of candidates by their costs, less is better, sorted by cost.
+    """Indices of the Pareto front of candidates by costs (smaller is better), sorted by cost.
 
-    Only the first of equal candidates is on the front; all candidates have the same number of costs.
+    Of equal candidates, only the first is on the front; all candidates have the same number of costs.
     """
     best: list[int] = []
     for place in sorted(range(len(costs)), key=lambda place: tuple(costs[place])):
@@ -185,9 +185,9 @@ VERSION_DIGITS: Final = 16
 
 @cache
 def model_version() -> str:
-    """The first digits of a SHA-256 over names and contents of all sources; computed once in a process.
+    """The first digits of a SHA-256 over names and contents of all sources; computed once per process.
 
-    Any change of a source counts, even in a comment, so that rows of two models never mix; line endings do not count.
+    Any change of a source counts, even in a comment, so that rows of two models never mix; line endings are ignored.
     """
     return version_of((name, files(name)) for name in PACKAGES)
 
@@ -201,7 +201,7 @@ def version_of(packages: Iterable[tuple[str, Traversable]]) -> str:
 
 
 def _sources(path: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
-    """Path and contents of each source under a folder, in no order."""
+    """Path and contents of each source under a folder, unordered."""
     for entry in folder.iterdir():
         inner = f"{path}/{entry.name}"
         if entry.is_dir():
@@ -220,14 +220,14 @@ UNLOCKED: Final = "this system has no file locks that ttsim knows: let no two sw
 
 
 class Store:
-    """An open file of rows, one JSON value per line; a context manager that closes it.
+    """An open file of rows, one JSON value per line; a context manager that closes the file.
 
-    The first line identifies the file and the model of its rows. Lines are only appended; opening the file cuts off an
+    The first line identifies the file and the model version. Lines are only appended; opening the file removes an
     unfinished last line. Only one process can open the file at a time.
     """
 
     def __init__(self, path: Path, model: str) -> None:
-        """Opens or creates the file; raises ArgumentError if it is locked, no file of rows, or of another model."""
+        """Opens or creates the file; raises ArgumentError if it is locked, not a file of rows, or of another model."""
         self.path = path
         self.rows = PackedRows()  # Rows of the file, by key
         # A note about the file; empty if there is none
@@ -245,7 +245,7 @@ class Store:
             raise ArgumentError(text) from error
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Adds rows, which then survive the end of the process; raises OSError."""
+        """Writes rows so that they survive the end of the process; raises OSError."""
         added = list(rows)
         self._write(b"".join(_line(row.to_dict()) for row in added))
         self.rows.add(added)
@@ -257,7 +257,7 @@ class Store:
         self._file.close()
 
     def _recover(self, head: bytes) -> None:
-        """Reads the rows, cuts off an unfinished line, and writes the first line of a new file."""
+        """Reads the rows, removes an unfinished line, and writes the first line of a new file."""
         self._file.seek(0)
         first = self._file.readline()
         if first != head and head.startswith(first):  # a new file, or an unfinished first line

@@ -36,7 +36,7 @@ Sample: TypeAlias = tuple[Mapping[str, Any], Row]
 
 
 class Samples(Sequence[Sample]):
-    """Values on the axes and the row of each point; both are made when they are read."""
+    """The axis values and the row of each point, created when they are read."""
 
     def __init__(self) -> None:
         self.rows: Mapping[str, Row] = {}  # By key
@@ -45,7 +45,7 @@ class Samples(Sequence[Sample]):
         self._values: list[tuple[Any, ...]] = []
 
     def add(self, labels: Mapping[str, Any], key: str) -> None:
-        """Adds a point by its values, by the names that all points have, and by the key of its row."""
+        """Adds a point: its axis values, the names of the axes, and the key of its row."""
         self._names = self._names or tuple(labels)
         self._keys.append(key)
         self._values.append(tuple(labels.values()))
@@ -98,10 +98,10 @@ class SweepResult(Headed):
 
     Attributes:
         axes: Names of the settings that were varied.
-        samples: Values on the axes, by name, and the row of each point, in order.
-        note: A remark on the file; empty if there is none.
-        given: Numbers of the points with the layer's own config.
-        added: Of these, the points that no combination of the axes has.
+        samples: The axis values by name, and the row, of each point, in order.
+        note: A remark on the file, or empty.
+        given: Indices of the points with the layer's own config.
+        added: Indices of points with the layer's own config that are no combination of axis values.
 
     Examples:
         >>> layer = {"in_channels": 32, "out_channels": 16, "input_height": 8, "input_width": 8, "stride": 2}
@@ -125,17 +125,17 @@ class SweepResult(Headed):
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """How many points there are of each verdict."""
+        """The number of points of each verdict."""
         return dict(Counter(row.verdict.value for _, row in self.samples))
 
     @property
     def plans(self) -> int:
-        """How many plans differ among those of points that run."""
+        """The number of different plans among points that run."""
         return len({row.plan_key for _, row in self.samples if row.plan_key is not None})
 
     @property
     def headline(self) -> str:
-        """How many points there are of each verdict, in a line."""
+        """The number of points of each verdict, in one line."""
         counts = f"{counted(len(self.samples), 'point')}, {counted(self.plans, 'different plan')}"
         return f"{counts}: {', '.join(f'{count} {what}' for what, count in self.verdicts.items())}"
 
@@ -150,7 +150,7 @@ class SweepResult(Headed):
         return list(self._records())
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        """The same, one after the other."""
+        """An iterator over the dicts of `records`."""
         kinds = {(*labels, "", *row.inputs): (labels, row) for labels, row in self.samples}  # by the names that differ
         named = (name for labels, row in kinds.values() for name in _record(labels, row) if name not in TAIL)
         names = (*dict.fromkeys(named), *TAIL)
@@ -159,12 +159,12 @@ class SweepResult(Headed):
             yield {name: record.get(name) for name in names}
 
     def best(self, top: int = 1) -> tuple[Best, ...]:
-        """The fastest point of each layer on each device, in order; of equal ones the first.
+        """The fastest points of each layer on each device, in order; the first of equal points wins.
 
-        A point with operations that have no model is behind all without.
+        Points with operations that have no model follow all other points.
 
         Args:
-            top: How many points of each layer on each device, the fastest first; fewer where fewer run.
+            top: Maximum number of points of each layer on each device, the fastest first.
         """
         groups: dict[tuple[str, str], _Group] = {}
         for number, (labels, row) in enumerate(self.samples):
@@ -198,7 +198,7 @@ class SweepResult(Headed):
             )
 
     def to_csv(self) -> str:
-        """A line of column names, then one for each point; what is unknown is empty."""
+        """A line of column names, then one line per point; unknown cells are empty."""
         records = self._records()
         first = next(records, {})
         return csv_text(list(first), chain([first] if first else [], records))
@@ -230,7 +230,7 @@ def _record(labels: Mapping[str, Any], row: Row) -> dict[str, Any]:
 
 
 def _call(labels: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values that say which call a point is."""
+    """The axis values that determine the call of a point, without configs."""
     return tuple(value for name, value in labels.items() if not of_config(name))
 
 
@@ -264,29 +264,29 @@ def sweep(
     """Runs every combination of layers, devices and settings.
 
     Args:
-        layers: A TOML file of layers, a layer, or several, each a `Layer` or a dict of its fields; None for the eight
-            transposed convolutions of two U-Nets.
-        devices: What `load_spec` accepts, or several; None for the environment variable TTSIM_DEVICE, or else
+        layers: A TOML file of layers, or one or several layers, each a `Layer` or a dict of its fields; None for the
+            eight transposed convolutions of two U-Nets.
+        devices: One or several arguments of `load_spec`; None for the environment variable TTSIM_DEVICE, or else
             "wormhole_n150".
         vary: Values by setting: fields of a layer, of Conv2dConfig, of the compute config, of a device
             (`dram.banks`), or "lowering". The value None of a config's field leaves the choice to the library.
-        tune: Whether each point has its fastest config, found by the search of `tune`, which takes some fifty times as
-            long; None does so where several machines are compared and no config is varied.
+        tune: Whether each point uses its fastest config, found by the search of `tune`, which takes some fifty times as
+            long; None tunes if several machines are compared and no config is varied.
         values: "exact" or "fast" computes the accuracy of each point as well, which takes longer.
         l1_small_size: Bytes of L1 reserved for index tensors, as in `open_device`.
         strict: Refuse calls that the real library computes wrongly, as in `open_device`.
-        file: A JSONL file that receives a row for each point; points whose rows it has are not run again.
-        processes: Number of processes; 1 for this process alone, None for one on each core where there are many points.
-        scheduler: Address of a scheduler of dask.distributed, whose workers run the points instead.
-        watch: A function that receives the progress: counts of points and of finished rows.
+        file: A JSONL file that receives a row for each point; points with a row in the file are not run again.
+        processes: Number of processes; 1 for this process, None for one per core if there are many points.
+        scheduler: Address of a dask.distributed scheduler, whose workers run the points instead.
+        watch: A callback that receives the progress: counts of points and of finished rows.
 
     Returns:
         Every point with its row.
 
     Raises:
-        ArgumentTypeError: ``layers`` or ``devices`` is nothing of the above.
-        ArgumentError: The space is empty or names something that does not exist, or ``file`` holds something else.
-        SpecError: A device is unknown, or cannot be changed like that.
+        ArgumentTypeError: ``layers`` or ``devices`` has a wrong type.
+        ArgumentError: The space is empty or names an unknown setting, or ``file`` is not a file of rows.
+        SpecError: A device is unknown, or a change of a device is invalid.
         DeviceError: A process dies at every point.
 
     Examples:
@@ -380,9 +380,9 @@ OF_DEVICE: Final = "device."
 
 
 def best_table(result: SweepResult, width: int | None = None, top: int = 1) -> str:
-    """A line for each layer on each device: the settings of its fastest point, its time, and how many points run.
+    """A line for each layer on each device: the settings and the time of its fastest point, and the number that run.
 
-    `width` is the characters of a line, None keeps all columns; `top` is the number of lines for each layer and device.
+    `width` is the length of a line, None keeps all columns; `top` is the number of lines for each layer and device.
     """
     lines = fitted([HEADINGS, *map(_cells, result.best(top))], width, words=WORDS, least_needed=LEAST_NEEDED)
     # The first internal errors, each once
@@ -395,7 +395,7 @@ GIVEN: Final = "as given"  # names the layer's own config
 
 
 def words_of(labels: Mapping[str, Any], *, given: bool = False) -> str:
-    """Values on the axes except those of devices, whose names include them, as users write them.
+    """The axis values as users write them, without values of device fields, which are part of device names.
 
     The values of the layer's own config are "as given".
     """
@@ -433,7 +433,7 @@ def _cells(best: Best) -> tuple[str, ...]:
 
 
 def _given(row: Row | None) -> str:
-    """The cycles of the layer's own config, or why there are none; empty if the row is not known."""
+    """The cycles of the layer's own config, or why it does not run; empty if the row is unknown."""
     if row is None:
         return ""
     if row.own_cycles is not None:

@@ -1,4 +1,4 @@
-"""The page of a sweep: the fastest point with its arguments, time against L1, a map of two settings, and all points."""
+"""The page of a sweep: the fastest point with its arguments, time against L1, a heat map, and all points."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
 
 
 def page_of_sweep(result: SweepResult) -> Page:
-    """The page of a sweep: a view for each layer, behind a view of all layers."""
+    """The page of a sweep: a view of all layers, then a view for each layer."""
     layers = list(dict.fromkeys(row.layer for row in result.rows))
     devices = list(dict.fromkeys(row.device for row in result.rows))
     views = [_view(result, layer, MOST_POINTS // len(layers)) for layer in layers]
@@ -69,7 +69,7 @@ def page_of_sweep(result: SweepResult) -> Page:
 
 
 def arguments_of(row: Row) -> str:
-    """The arguments of a point's call that configure it, as Python; empty if the library chooses everything."""
+    """The config arguments of a point's call as Python; empty if the library chooses everything."""
     if row.arguments:
         return row.arguments
     given: dict[str, Any] = {SLICE: row.inputs.get(SLICE)}
@@ -95,7 +95,7 @@ def _fastest(result: SweepResult, layer: str) -> Best:
 
 
 def _saved(best: Best) -> float | None:
-    """The share of the time of the layer's own config that the fastest point saves; None if either does not run."""
+    """The time that the fastest point saves, as a share of the layer's own time; None if either does not run."""
     given = best.given.own_nanoseconds if best.given else None
     return 1 - best.nanoseconds / given if given and best.nanoseconds is not None else None
 
@@ -186,7 +186,7 @@ def _setting(name: str) -> Field[Shown]:
 
 
 def _fields(result: SweepResult, several: bool) -> Iterator[Field[Shown]]:
-    """The columns of the points of a layer; `several` devices have a column."""
+    """The columns of a layer's points, with a device column if there are `several` devices."""
     yield Field("#", lambda point: point.number, "number")
     yield Field("settings", lambda point: point.name)
     if several:
@@ -246,7 +246,7 @@ def _overview(result: SweepResult, layers: Sequence[str]) -> View:
 
 
 def _saved_nanoseconds(best: Best) -> float:
-    """What the fastest point saves of the given configuration; below 0 if either does not run."""
+    """The time in ns that the fastest point saves over the given config; negative if either does not run."""
     given = best.given.own_nanoseconds if best.given else None
     return given - best.nanoseconds if given and best.nanoseconds is not None else -1.0
 

@@ -1,1 +1,1 @@
-"""Layers as data: TOML files of layers, flags, and running layers."""
+"""Layers from TOML files and flags, and running layers."""

@@ -1,7 +1,7 @@
 """Layers from TOML files and from command-line flags, with errors that name the wrong entry.
 
-A file holds one ``[[layer]]`` table per layer, whose keys are the fields of `Layer`. A ``[common]`` table may hold
-fields of all layers; ``config`` and ``compute`` of a layer are merged with the common tables key by key.
+A file has one ``[[layer]]`` table per layer, whose keys are the fields of `Layer`. A ``[common]`` table may have fields
+of all layers; ``config`` and ``compute`` of a layer are merged with the common tables by key.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
 
 
 def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse an unknown key and suggest the nearest known key."""
+    """Raises ArgumentError for an unknown key, and suggests the nearest known key."""
     for key in table:
         if key not in known:
             hint = nearest(key, known).removeprefix(", ") or f"known are {', '.join(known)}"
@@ -32,7 +32,7 @@ def check_keys(where: str, table: Mapping[str, Any], known: Sequence[str]) -> No
 
 
 def leaves(table: Mapping[str, Any], *, whole: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
-    """Dotted names and values: `dram.banks = 16` is a nested table, and so is a quoted name with dots.
+    """Dotted names and values of nested tables; a quoted name with dots means the same as a nested table.
 
     A nested table that has one of the keys `whole` is a value.
     """
@@ -69,10 +69,10 @@ def layers_of(document: Mapping[str, Any], path: str) -> tuple[Layer, ...]:
 
 
 def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | None:
-    """The layers of another document, from its own tables or the file ``layers = "FILE"`` in the same folder.
+    """The layers of a document, from its own tables or from the file ``layers = "FILE"`` in the same folder.
 
-    None if the document has neither. Raises ArgumentError if it has both, or an invalid layer; OSError if the file
-    cannot be read.
+    None if the document has no layers. Raises ArgumentError if it has both forms, or an invalid layer; OSError if the
+    file cannot be read.
     """
     own = {name: document[name] for name in ("common", "layer") if name in document}
     if "layers" not in document:
@@ -86,7 +86,7 @@ def layers_said(document: Mapping[str, Any], path: Path) -> tuple[Layer, ...] | 
 
 
 def merged(common: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A layer's table on top of the common one; sub-tables are merged key by key."""
+    """A layer's table merged over the common table; sub-tables are merged by key."""
     both = dict(common)
     for key, value in table.items():
         under = both.get(key)
@@ -109,7 +109,7 @@ DEFINING: Final = ("shape", "name", *SHAPE, "out_channels", *WINDOW)  # flags th
 
 
 def layer_from_flags(settings: Mapping[str, Any], *, where: str) -> Layer:
-    """The layer of given flags; raises ArgumentError if they describe no layer."""
+    """The layer that flags describe; raises ArgumentError if they describe none."""
     settings = dict(settings)
     if "shape" in settings:
         shape = settings.pop("shape")
@@ -122,7 +122,7 @@ def layer_from_flags(settings: Mapping[str, Any], *, where: str) -> Layer:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of a layer that flags give, in the form that a file has."""
+    """The fields of a layer from flags, in the form of a file."""
     settings: dict[str, Any] = {name: getattr(options, name, None) for name in ("shape", *FIELDS)}
     settings = {name: value for name, value in settings.items() if value is not None}
     for name in settings.keys() & FIELDS.keys():
@@ -133,11 +133,11 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Layer] | None = None) -> tuple[Layer, ...]:
-    """The layers of a command: that of the flags, or those of a file, filtered by name and with the flags' settings.
+    """The layers of a command: the layer of the flags, or the layers of a file, filtered by name.
 
-    Flags that define a layer (`DEFINING`) make one layer; other flags, such as --config, change every layer of the
-    file. `said` are the layers of another source, used instead of the default file. Raises ArgumentError if both a
-    layer's sizes and a file are given, or no layer is left; OSError if the file cannot be read.
+    Flags that define a layer (`DEFINING`) create one layer; other flags, such as --config, change every layer of the
+    file. `said` are layers of another source, used instead of the default file. Raises ArgumentError if both a layer's
+    sizes and a file are given, or no layer is left; OSError if the file cannot be read.
     """
     given = _given(options)
     sizes = [name for name in DEFINING if name in given]
@@ -159,7 +159,7 @@ def chosen_layers(options: argparse.Namespace, *, where: str, said: Sequence[Lay
 
 
 def changed_layer(layer: Layer, changes: Mapping[str, Any], *, where: str) -> Layer:
-    """A layer with other values of some fields; configs are merged field by field. Raises ArgumentError."""
+    """A layer with changed fields; configs are merged by field. Raises ArgumentError."""
     checks = {name: checked(where, name, value) for name, value in changes.items()}
     tables = {name: {**getattr(layer, name), **value} for name, value in checks.items() if KINDS[name] is TABLE}
     return replace(layer, **{**checks, **tables})

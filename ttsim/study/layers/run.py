@@ -84,7 +84,7 @@ def make_inputs(layer: Layer, *, values: bool = True) -> Inputs:
 
 
 def as_stored(values: Floats, dtype: str) -> Floats:
-    """Values rounded to bfloat16 unless the data type is float32."""
+    """Values rounded to bfloat16, or to float32 if that is the data type."""
     return values if dtype == "float32" else values.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
@@ -190,7 +190,7 @@ COMPUTE_MEMBERS: Final[Mapping[str, type[Enum]]] = {
 
 
 def _config(kind: type[Config], settings: Mapping[str, Any]) -> Config:
-    """A config of these fields; raises ArgumentTypeError, in one line, for an unknown field or a wrong type."""
+    """A config with these fields; raises ArgumentTypeError, in one line, for an unknown field or a wrong type."""
     try:
         return kind(**settings)
     except ArgumentTypeError as error:
@@ -204,15 +204,15 @@ def _config(kind: type[Config], settings: Mapping[str, Any]) -> Config:
 
 
 def _with_members(settings: Mapping[str, Setting], kinds: Mapping[str, type[Enum]]) -> dict[str, Any]:
-    """The fields of a config, with members for the names of enumerations."""
+    """The fields of a config, with enum members in place of their names."""
     return {name: member(kinds[name], name, value) if name in kinds else value for name, value in settings.items()}
 
 
 def conv_config(layer: Layer) -> configs.Conv2dConfig | None:
     """The Conv2dConfig of a layer, None if the layer sets nothing.
 
-    A core_grid sets override_sharding_config as well, unless the layer sets it: the real library ignores the grid
-    without. Raises ArgumentError for a wrong member or core_grid; ArgumentTypeError for an unknown field or a wrong
+    A core_grid also sets override_sharding_config, without which the real library ignores the grid, unless the layer
+    sets it. Raises ArgumentError for a wrong member or core_grid; ArgumentTypeError for an unknown field or a wrong
     type.
     """
     settings = _with_members(layer.config, CONFIG_MEMBERS)
@@ -225,7 +225,7 @@ def conv_config(layer: Layer) -> configs.Conv2dConfig | None:
 
 
 def compute_config(layer: Layer, arch: object) -> configs.WormholeComputeKernelConfig | None:
-    """The compute kernel config of a layer, None if the layer sets nothing; raises as `conv_config`."""
+    """The compute kernel config of a layer, None if the layer sets nothing; raises like `conv_config`."""
     settings = _with_members(layer.compute, COMPUTE_MEMBERS)
     if not settings:
         return None
@@ -234,7 +234,7 @@ def compute_config(layer: Layer, arch: object) -> configs.WormholeComputeKernelC
 
 
 def slice_config(layer: Layer) -> configs.Conv2dSliceConfig | None:
-    """The slice config of a layer; raises ArgumentError if it is neither "l1_full" nor "H:n" nor "W:n"."""
+    """The slice config of a layer: "l1_full", "H:n" or "W:n"; raises ArgumentError for other text."""
     if layer.slice is None:
         return None
     if layer.slice.lower() == "l1_full":
@@ -284,7 +284,7 @@ TOO_LARGE: Final = (OutOfMemoryError, CircularBufferError, MemoryError)  # error
 
 
 def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], object] | None = None) -> LayerResult:
-    """Run one layer on its own device; a failure is part of the result.
+    """Runs a layer on its own device; a failure is part of the result.
 
     `watch` gets the profile of a call that ran, while the device is open.
     """
@@ -314,7 +314,7 @@ def run_layer(layer: Layer, settings: Settings, *, watch: Callable[[Profile], ob
 
 @contextmanager
 def planned(layer: Layer, settings: Settings) -> Iterator[tuple[Device, dict[str, Any]]]:
-    """A device with a layer's input, without values, and the other arguments of the call; errors as of `place`."""
+    """A device with a layer's input, without values, and the arguments of the call; raises like `place`."""
     placed = place(layer, make_inputs(layer, values=False), replace(settings, values="off"))
     with placed.device as device:
         yield device, {name: value for name, value in placed.arguments.items() if name != "device"}
@@ -358,7 +358,7 @@ def place(layer: Layer, inputs: Inputs, settings: Settings) -> Placed:
 
 
 def call(placed: Placed) -> Called:
-    """Run the call; raises ArgumentError, ArgumentTypeError, or DeviceError if the call does not fit the device."""
+    """Runs the call; raises ArgumentError, ArgumentTypeError, or DeviceError if the call does not fit the device."""
     with profile(placed.device) as recorded:
         output, size = conv_transpose2d(**placed.arguments, return_output_dim=True)
     return Called(output=output, size=size, profile=recorded)

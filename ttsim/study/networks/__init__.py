@@ -1,1 +1,1 @@
-"""Recorded networks: the calls of a script on a device, to be made again on any other device."""
+"""Recorded networks: the calls of a script on a device, which can be replayed on other devices."""

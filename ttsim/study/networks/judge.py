@@ -1,4 +1,4 @@
-"""The row of a recorded network on a machine: its time, its fullest moment of L1, and what binds."""
+"""The row of a recorded network on a machine: its time, its peak of L1, and its bottleneck."""
 
 from functools import partial
 from hashlib import sha256
@@ -19,17 +19,17 @@ EFFORT: Final = 3  # calls that are tried for each convolution, layout of its in
 
 
 def network_row(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool) -> Row:
-    """The row of a network on a machine, without a key; with `tune`, at configs that a short search finds.
+    """The row of a network on a machine, without a key; with `tune`, with configs from a short search.
 
-    Where the search changes convolutions, the row is that of another replay with their configs. A network that does not
-    run, or an internal error, becomes a row with the error.
+    If the search changes convolutions, the network is replayed with their configs. A network that does not run, or an
+    internal error, becomes a row with the error.
     """
     figures = figures_or_error(partial(_figures, network, spec, tune))
     return Row(key="", layer=network.name, device=spec.name, inputs={"tune": tune}, **figures)
 
 
 def network_key(network: RecordedNetwork, spec: DeviceSpec, *, tune: bool) -> str:
-    """SHA-256, in hexadecimal, of all that the row of a network hangs on."""
+    """SHA-256, in hexadecimal, of all inputs of a network's row."""
     return sha256(f"{model_version()}\n{spec.to_dict()}\n{network.digest}\n{tune}".encode()).hexdigest()
 
 
@@ -53,7 +53,7 @@ def _figures(network: RecordedNetwork, spec: DeviceSpec, tune: bool) -> dict[str
 
 
 def _figures_of(profile: Profile) -> dict[str, Any]:
-    """The figures of what a profile recorded."""
+    """The figures of a profile."""
     taken, spec = profile.taken(), profile.device.spec
     uses = (use for call in profile.ran for use in operation_uses(spec, call.before, call.events))
     return {
@@ -67,9 +67,9 @@ def _figures_of(profile: Profile) -> dict[str, Any]:
 
 
 def _changes(first: Replay) -> tuple[dict[int, ChangedCall], str]:
-    """The calls that other configs make faster, by their steps, and how many convolutions they are.
+    """The calls that other configs make faster, by step, and the number of convolutions.
 
-    The last output of a chain of convolutions is copied to where it was, unless the script copies it elsewhere itself.
+    The last output of a chain of convolutions is copied to its original memory, unless the script copies it itself.
     """
     profile = first.profile
     tuned = tune_network(profile, effort=EFFORT)

@@ -1,16 +1,16 @@
 """Records the calls that a script makes on a device, and writes them as a file of JSON lines.
 
-The first line is the header: the version of the format, the device, and how the device was opened. Every other line is
-one step, in order:
+The first line is the header: the version of the format, the device, and the arguments that opened it. Every other line
+is one step, in order:
 
-- ``{"tensor": 3, "spec": {..}}``: a tensor was brought to the device from the host;
+- ``{"tensor": 3, "spec": {..}}``: a tensor was copied to the device from the host;
 - ``{"call": "conv2d", "args": [..], "kwargs": {..}, "gives": [4], "lines": [..]}``: a call, the numbers of the tensors
   that it returned, and the lines of the script that made the call, the outermost first;
 - ``{"free": [3]}``: tensors were freed since the step before;
-- ``{"programs": "cleared"}``: so was the program cache; "kept" or "not kept": programs are cached from now on, or not.
+- ``{"programs": "cleared"}``: the program cache was cleared; "kept" or "not kept": it was enabled or disabled.
 
-Arguments are written as `ttsim ask` reads them (ttsim/study/ask/values.py), and a tensor, a tensor of the host and the
-device as objects with one of the keys ``tensor``, ``host`` and ``device``. No numbers of tensors are written.
+Arguments have the form that `ttsim ask` reads (ttsim/study/ask/values.py); a device tensor, a host tensor and the
+device are objects with the key ``tensor``, ``host`` or ``device``. Values of tensors are not written.
 """
 
 import json
@@ -39,7 +39,7 @@ KEPT: Final = {True: "kept", False: "not kept"}
 
 
 class Recorder:
-    """The steps of a device so far; it listens to the device from its making on."""
+    """Records the steps of a device; it listens to the device from its construction on."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -52,12 +52,12 @@ class Recorder:
         device.listeners.append(self)
 
     def placed(self, buffer: Buffer, spec: TensorSpec) -> None:
-        """Notes a tensor that was brought to the device."""
+        """Records a tensor that was copied to the device."""
         self._between()
         self.steps.append({"tensor": self._number(buffer, spec), "spec": written_spec(spec)})
 
     def begun(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The step of a call before it begins, when the tensors that it reads are all there."""
+        """The step of a call that begins, while all tensors that it reads exist."""
         self._between()
         name = public_names().get(unwrap(function), function.__name__)
         if name == FREES:  # its effect is told before the next step
@@ -74,7 +74,7 @@ class Recorder:
             return {"call": name}
 
     def ended(self, step: dict[str, Any], result: Any) -> None:
-        """Notes a call that has returned; a call that failed leaves no step."""
+        """Records a call that has returned; a failed call leaves no step."""
         if step["call"] == FREES:
             return
         step["gives"] = [self._number(tensor.buffer, tensor.spec) for tensor in live_tensors(result)]
@@ -93,7 +93,7 @@ class Recorder:
         return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in (header, *self.steps))
 
     def _number(self, buffer: Buffer, spec: TensorSpec) -> int:
-        """The number of a buffer, which is new or was given a new description."""
+        """A number for a buffer that is new or has a new spec."""
         if buffer.number in self._live:
             number, *_ = self._live[buffer.number]
         else:
@@ -102,9 +102,9 @@ class Recorder:
         return number
 
     def _between(self) -> None:
-        """Notes what changed since the last step: tensors that were freed, and the program cache.
+        """Records changes since the last step: freed tensors, and the program cache.
 
-        Within a call, buffers come and go as the call decides.
+        Buffers that a call allocates and frees are not recorded.
         """
         gone = [key for key, (_, buffer, _) in self._live.items() if not buffer.allocated]
         if gone:
@@ -118,7 +118,7 @@ class Recorder:
             self.steps.append({"programs": KEPT[self._keeps]})
 
     def _written(self, value: Any) -> Any:
-        """An argument as JSON; raises ArgumentTypeError for one without any."""
+        """An argument as JSON; raises ArgumentTypeError for an argument without a JSON form."""
         if isinstance(value, Tensor):
             return self._tensor(value)
         if value is self.device:
@@ -149,12 +149,12 @@ def text_of(recorders: Sequence[Recorder]) -> str:
 
 
 def live_tensors(result: Any) -> list[Tensor]:
-    """The tensors on a device among what a call returned that still have their memory, in order."""
+    """The allocated device tensors among the return values of a call, in order."""
     return [tensor for tensor in tensors_of(result) if tensor.is_allocated()]
 
 
 def written_spec(spec: TensorSpec) -> dict[str, Any]:
-    """A description of a tensor as JSON; the padding only where it is not the usual one."""
+    """A tensor spec as JSON; includes the padding only if it is not the default."""
     usual = TensorSpec(spec.shape, spec.data_format, spec.layout, spec.memory_config)
     named = {"dtype": DataType.of(spec.data_format), "layout": spec.layout, "memory_config": spec.memory_config}
     padding = {} if spec == usual else {"padded_shape": list(spec.padded_shape), "alignment": list(spec.alignment)}
@@ -163,7 +163,7 @@ def written_spec(spec: TensorSpec) -> dict[str, Any]:
 
 @cache
 def public_names() -> Mapping[Callable[..., Any], str]:
-    """The names of all operations that ttsim plans, by the functions under their decorators."""
+    """The names of all operations that ttsim plans, keyed by their undecorated functions."""
     found: dict[Callable[..., Any], str] = {}
     for namespace in NAMESPACES:
         for name in dir(face(namespace)):

@@ -1,4 +1,4 @@
-"""Makes the calls of a recorded network again, on any device; the result is a profile of the device."""
+"""Replays the calls of a recorded network on any device; the result is a profile of the device."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +34,9 @@ class RecordedNetwork:
     Attributes:
         name: The name of its file, without the ending.
         device: The name of the device on which the network was recorded.
-        l1_small_size: Bytes of L1 that the device kept for index tables.
+        l1_small_size: Bytes of L1 reserved for index tables.
         strict: Whether the device was strict.
-        steps: What happened, as recorder.py describes the lines of a file.
+        steps: The steps, in the format that recorder.py describes.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RecordedNetwork:
 
 
 def read_network(path: Path) -> RecordedNetwork:
-    """The network that `ttsim exec --record` wrote; raises ArgumentError for any other file, OSError without one."""
+    """Reads a file of `ttsim exec --record`; raises ArgumentError for another file, OSError for a missing file."""
     lines = path.read_text(encoding="utf-8").splitlines()
     steps: list[Mapping[str, Any]] = []
     for number, line in enumerate(lines, 1):
@@ -84,14 +84,14 @@ def read_network(path: Path) -> RecordedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCall:
-    """A call that a replay makes with other arguments, and perhaps the place to which it copies the first result."""
+    """A call that a replay makes with other arguments, and optionally a memory for a copy of its first result."""
 
     arguments: Mapping[str, Any]
     place: MemoryConfig | None = None
 
 
 def written_changes(changes: Mapping[int, ChangedCall]) -> dict[str, Any]:
-    """Changed calls by the numbers of their steps, as JSON."""
+    """Changed calls by step number, as JSON."""
     return {f"{step}": json_of({"arguments": own.arguments, "place": own.place}) for step, own in changes.items()}
 
 
@@ -106,28 +106,28 @@ def read_changes(written: Mapping[str, Any]) -> dict[int, ChangedCall]:
 
 
 class Replay(NamedTuple):
-    """What a replay did."""
+    """The result of a replay."""
 
     profile: Profile
     steps: tuple[int, ...]  # The step of each call of the profile
 
 
 def replayed(network: RecordedNetwork, spec: DeviceSpec) -> Profile:
-    """The profile of a network's calls; arguments and errors as of `replay`."""
+    """The profile of a network's calls; see `replay` for arguments and errors."""
     return replay(network, spec).profile
 
 
 def replay(
     network: RecordedNetwork, spec: DeviceSpec, changes: Mapping[int, ChangedCall] = MappingProxyType({})
 ) -> Replay:
-    """Makes a network's calls on a device that is opened as the recorded one was; ``changes`` are by steps.
+    """Makes a network's calls on a device opened with the recorded arguments; ``changes`` are keyed by step.
 
-    Tensors have no values. What the script chose for the recorded device, such as core grids and shard specs, stays;
-    what it left to the library is chosen for this device.
+    Tensors have no values. The script's choices, such as core grids and shard specs, stay; the library chooses the rest
+    for this device.
 
     Raises:
         TTSimError: A call is refused or does not fit; a note of the error says which call.
-        ArgumentError: A step is none.
+        ArgumentError: A step is invalid.
     """
     device = Device(spec, l1_small_size=network.l1_small_size, values="off", strict=network.strict, suggestions=False)
     profile = Profile(device)
@@ -146,7 +146,7 @@ class _Replaying:
         self.tensors: dict[int, Tensor] = {}
 
     def run(self, profile: Profile) -> tuple[int, ...]:
-        """Does all steps, and returns those of the profile's calls; an error gets a note that says at which step."""
+        """Runs all steps, and returns the steps of the profile's calls; an error gets a note with the step."""
         made: list[int] = []
         for number, step in enumerate(self.network.steps):
             where = f"line {number + 2} of {self.network.name}{_place(step)}"
@@ -159,7 +159,7 @@ class _Replaying:
         return tuple(made)
 
     def _read_step(self, step: Mapping[str, Any], where: str, change: ChangedCall | None) -> Callable[[], object]:
-        """What a step does; raises ArgumentError if it is none."""
+        """Parses a step; raises ArgumentError for an invalid step."""
         try:
             if "free" in step:
                 return partial(_free, [self.tensors.pop(number) for number in step["free"]])
@@ -202,7 +202,7 @@ class _Replaying:
         self.tensors.update(zip(gives, made, strict=True))
 
     def _read(self, written: Any) -> Any:
-        """The argument that JSON stands for."""
+        """The argument of a JSON value."""
         if isinstance(written, list):
             return list(map(self._read, written))
         if not isinstance(written, dict):
@@ -228,14 +228,14 @@ def _free(tensors: Sequence[Tensor]) -> None:
 
 
 def _spec(written: Mapping[str, Any]) -> TensorSpec:
-    """The description that recorder.py wrote."""
+    """The tensor spec that recorder.py wrote."""
     fields = {name: value_of(written[name]) for name in ("dtype", "layout", "memory_config")}
     padding = (written.get("padded_shape"), written.get("alignment"))
     return TensorSpec(written["shape"], fields["dtype"].format, fields["layout"], fields["memory_config"], *padding)
 
 
 def _on_host(spec: TensorSpec) -> Tensor:
-    """A tensor of the host that takes no memory."""
+    """A host tensor that takes no memory."""
     return Tensor.of_host(np.broadcast_to(np.zeros((), spec.data_format.storage), spec.shape), spec)
 
 

@@ -1,1 +1,1 @@
-"""The best way to make a call, or the calls of a network, on a device."""
+"""Searches for the best configs of a call, or of the calls of a network, on a device."""

@@ -1,9 +1,9 @@
 """Tuning the convolutions of a recorded network together with the layouts of their outputs.
 
 Consecutive convolutions whose outputs have no other reader form a chain. Every chain is solved by dynamic programming
-over output layouts: for every shard scheme the best call, for every layout of its input. The rest of the network stays
-the same: if a chain's last output lies elsewhere than before, the copy back counts; if the next call only moves the
-output, the change in its cycles counts. Other operations, arithmetic, formats, and TILE or ROW_MAJOR outputs stay.
+over output layouts: the best call for every shard scheme and every layout of its input. The rest of the network stays
+the same: if a chain's last output is in another memory than before, the copy back is counted; if the next call only
+moves the output, the change of its cycles is counted. Arithmetic, formats and output layouts stay.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ class Recorded:
 
 
 def chains(calls: Sequence[RanCall]) -> tuple[tuple[Recorded, ...], ...]:
-    """The convolutions in order, joined where the output of one has the next one as its only reader."""
+    """The convolutions in order, grouped in chains: the next convolution is the only reader of each output."""
     readers: dict[int, list[RanCall]] = {}
     for call in calls:
         for number in {buffer.number for _, buffer in call.inputs}:
@@ -80,7 +80,7 @@ def _output(ran: RanCall) -> WrittenTensor | None:
 
 
 def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
-    """A tensor after a call that only copies it elsewhere; None for any other call."""
+    """The result of a call that only copies a tensor to another memory; None for any other call."""
     steps, output = [step for step in ran.plan.steps if isinstance(step, Operation)], _output(ran)
     if output is None or not steps or not all(isinstance(step.op, CopyTensor) for step in steps):
         return None
@@ -91,7 +91,7 @@ def _moved(ran: RanCall, source: TensorSpec) -> TensorSpec | None:
 def snapshot_before(recorded: Recorded, device: Device, source: TensorSpec) -> MachineSnapshot:
     """The device before a call, with another layout of the call's input.
 
-    Live buffers are allocated again, from one end of each memory to the other, so that gaps between buffers close.
+    Live buffers are allocated again, from one end of each memory to the other, without gaps between buffers.
     """
     machine = Machine(device.spec, l1_small_bytes=device.machine.l1_small_bytes)
     number, call_buffers = _input_number(recorded.ran), {}
@@ -140,14 +140,14 @@ def tune_network(profile: Profile, *, effort: int = EFFORT) -> TunedNetwork:
 
     Args:
         profile: The profile of one pass of a network; if there are several passes, every pass is tuned.
-        effort: Calls that are tried for each layer, layout of its input, and sharding scheme.
+        effort: Maximum number of calls to evaluate for each layer, layout of its input, and sharding scheme.
 
     Returns:
         The changes of every layer, and the cycles of the network before and after.
 
     Raises:
-        ArgumentTypeError: The argument is no Profile.
-        ArgumentError: The profile holds no convolution.
+        ArgumentTypeError: The argument is not a Profile.
+        ArgumentError: The profile has no convolution.
 
     Examples:
         >>> image, weights = ttnn.zeros((1, 1, 64, 32), device=device), ttnn.zeros((32, 16, 2, 2))
@@ -182,9 +182,9 @@ MOST_LONG: Final = 3  # convolutions
 
 
 def advice_on_longest(profile: Profile) -> Advice:
-    """Faster configs of the longest convolutions of a profile, after a short search for each of them alone.
+    """Faster configs of the longest convolutions of a profile, from a short search for each convolution.
 
-    What follows a convolution stays: bringing its output to where it was is part of the cycles.
+    Later calls stay unchanged, so copying an output back to its original memory is part of the cycles.
     """
     calls, network = [call for call in profile.calls if call.ran], profile.network()
     where, cycles, first = places(calls), Counter[int](), dict[int, OpRun]()
@@ -264,17 +264,17 @@ class _Chain:
         return best
 
     def _moved_cycles(self, output: TensorSpec) -> int | None:
-        """Extra cycles (negative if fewer) to bring the last output to its former place; None if they are unknown."""
+        """Extra cycles (may be negative) to copy the last output to its former memory; None if unknown."""
         before, now = (self._copied_cycles(source) for source in (self.recorded[-1].output, output))
         return None if now is None or before is None else now - before
 
     def _copied_cycles(self, output: TensorSpec) -> int | None:
-        """Cycles to bring the last output from a place to where it was read; None without a model."""
+        """Cycles to copy the last output from a memory to where it was read; None without a model."""
         last = self.recorded[-1]
         return moving_cycles(output, last.moved_to or last.output, self.device.spec)
 
     def _steps(self, recorded: Recorded, old: Candidate, source: TensorSpec, most_cycles: int) -> Iterator[Candidate]:
-        """The call as it was, and the best call of every scheme for an input of this layout, if it can pay."""
+        """The call as it was, and the best call of every scheme for an input of this layout, if it may be faster."""
         call = replace(recorded.call, input=replace(recorded.call.input, spec=source))
         try:
             snapshot = snapshot_before(recorded, self.device, source)
@@ -308,7 +308,7 @@ class _Chain:
 
 
 def moving_cycles(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int | None:
-    """Cycles of ``to_memory_config`` between two places; None without a model."""
+    """Cycles of ``to_memory_config`` between two memory configs; None without a model."""
     if source.memory_config == target.memory_config:
         return 0
     try:

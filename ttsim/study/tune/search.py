@@ -1,9 +1,9 @@
-"""Searches the best calls of a space by branch and bound: of all that is left, what could be fastest comes first.
+"""Searches the best calls of a space by branch and bound, the node with the lowest bound first.
 
 Schemes are divided into placements, families and calls, each with a lower bound (`ops.planners.conv.lower_bounds`).
-What could be no faster than the fastest call that was tried, and has no less L1 and error than a call on the front, is
-skipped. So the fastest call of the space is found, and the Pareto front up to `GRAIN`, unless the effort was used up. A
-candidate is a call that was planned, placed and timed on a copy of the device.
+A node is skipped if it can neither be faster than the fastest evaluated call nor extend the Pareto front. So the search
+finds the fastest call of the space, and the Pareto front up to `GRAIN`, unless the effort is exhausted. A candidate is
+a call that was planned, placed and timed on a copy of the device.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def evaluate(call: ConvCall, snapshot: MachineSnapshot, *, rms_error: float = 0.
 
 
 def l1_bytes_before(snapshot: MachineSnapshot) -> int:
-    """Bytes of L1 on a core that are allocated before a call."""
+    """Bytes of L1 per core that are allocated before a call."""
     live = snapshot.machine.memory.live()
     return sum(buffer.spec.bank_bytes for buffer in live if buffer.spec.buffer_type is not BufferType.DRAM)
 
@@ -92,9 +92,9 @@ class Count:
 
 
 class Kind(IntEnum):
-    """What a node of a search stands for: the calls with a scheme, on some cores, of a family; a walked family; a call.
+    """The kind of a search node: all calls of a scheme, of a placement or of a family; a walked family; or one call.
 
-    The bound of a walked family are the cycles of its convolutions with all buffers doubled.
+    The bound of a walked family is the cycles of its convolutions with all buffers doubled.
     """
 
     SCHEME = 0
@@ -105,7 +105,7 @@ class Kind(IntEnum):
 
 
 class Node(NamedTuple):
-    """Some calls of a space, with a lower bound on the cycles of each; nodes are taken in this order."""
+    """A set of calls with a lower bound of their cycles; nodes are sorted by this bound."""
 
     cycles: int
     number: int  # Of nodes with equal bounds the first comes first
@@ -130,24 +130,24 @@ class Search:
     times: ConvTimes | None = None  # Of convolutions on the device, which searches can share
 
     def attempt(self, call: ConvCall, *, rms_error: float = 0.0) -> Candidate:
-        """Evaluates a call without looking at bounds; raises what the call raises."""
+        """Evaluates a call without using bounds; raises the errors of the call."""
         self.count.tried += 1
         candidate = evaluate(call, self.snapshot, rms_error=rms_error)
         self.front = front([*self.front, candidate])
         return candidate
 
     def run(self, space: Space, *, most_untimed: int, rms_error: float = 0.0, begin: Iterable[ConvCall] = ()) -> None:
-        """Searches a space of calls with the arithmetic error `rms_error`; the calls `begin` are tried first.
+        """Searches a space of calls with the arithmetic error `rms_error`; evaluates the calls `begin` first.
 
-        Calls with more than `most_untimed` device operations without a model are no candidates: hiding cycles is no
-        gain.
+        Calls with more than `most_untimed` device operations without a model are not candidates, because their cycles
+        would be incomplete.
         """
         self.times = self.times or ConvTimes(space.spec)
         bounds = LowerBounds(self.times, space.free_l1_bytes)
         _Run(self, space, bounds, most_untimed, rms_error).go(begin)
 
     def covers(self, cycles: int, l1_bytes: int, rms_error: float) -> bool:
-        """Whether no call with these lower bounds fits and is the fastest, or else, up to `GRAIN`, on the front."""
+        """Whether calls with these lower bounds can neither be the fastest nor, up to `GRAIN`, be on the front."""
         usable = self.snapshot.machine.spec.l1.usable_bytes
         if cycles > self.most_cycles or l1_bytes > usable:
             return True
@@ -175,7 +175,7 @@ class _Run:
     numbers: Iterator[int] = field(default_factory=count)
 
     def go(self, begin: Iterable[ConvCall]) -> None:
-        """Takes node after node, the lowest bound first, until the queue is empty or the effort is used up."""
+        """Opens nodes, the lowest bound first, until the queue is empty or the effort is exhausted."""
         search, counted = self.search, self.search.count
         for call in begin:
             if counted.tried < search.effort:
@@ -216,7 +216,7 @@ class _Run:
                 self._evaluate(call, node.least)
 
     def _push(self, kind: Kind, call: ConvCall, least: LowerBound | None, floor: int = 0) -> None:
-        """Adds a node whose bound is at least `floor`; None is a bound of calls that are refused."""
+        """Adds a node with a bound of at least `floor`; the bound None means that the calls are refused."""
         if least is None:
             self.search.count.refused += 1
             return
@@ -255,7 +255,7 @@ class _Run:
             return None if extent is Extent.CALL else self.bounds.of_starts(call)  # another height of blocks may run
 
     def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
-        """A bound with the cycles of the convolutions as they are, or as they are with all buffers doubled."""
+        """A bound from the cycles of the convolutions, unchanged or with all buffers doubled."""
         cycles = 0
         for op, steps, times in least.programs:
             cycles += times * self.bounds.times.walked(_doubled(op) if doubled else op, steps)
@@ -279,7 +279,7 @@ class _Run:
             search.around[least.rest_key] = candidate.around_cycles
 
     def _floor(self, node: Node) -> int:
-        """A lower bound of the cycles of all calls of a node, with the measured rest of calls like them."""
+        """A lower bound of the cycles of all calls of a node, including the known rest of similar calls."""
         least, rest = node.least, node.least.rest_key
         if rest is None or node.kind < Kind.FAMILY:
             return max(node.cycles, least.cycles + least.rest_cycles)
@@ -299,6 +299,6 @@ def _doubled(op: Conv2dOp) -> Conv2dOp:
 
 
 def front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The Pareto front by cycles, L1 and error, the fastest first; of equal candidates the first."""
+    """The Pareto front by cycles, L1 and error, the fastest first; the first of equal candidates."""
     costs = [(candidate.cycles, candidate.l1_peak_bytes, candidate.rms_error) for candidate in candidates]
     return tuple(candidates[at] for at in unbeaten(costs))

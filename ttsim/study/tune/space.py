@@ -1,13 +1,13 @@
-"""The arguments of a convolution that change its plan and not its result (docs/reference/planning.md, Arguments).
+"""The arguments of a convolution that change its plan but not its result (docs/reference/planning.md, Arguments).
 
-A *placement* is a call with fixed slices, scheme and cores. It has *families*: blocks and readers are fixed as well
-(but that on cores that the library chooses, blocks may use fewer of them). The *members* of a family differ in double
-buffering, in the halo's reallocation, and in the output layout; the lower bounds of its first member in cycles and L1
-(`ops.planners.conv.lower_bounds`) are the least of all members.
+A *placement* is a call with fixed slices, scheme and cores. Its *families* also fix blocks and readers (if the library
+chooses the cores, blocks may use fewer of them). The *members* of a family differ in double buffering, reallocation of
+the halo, and output layout; the lower bounds of its first member in cycles and L1 (`ops.planners.conv.lower_bounds`)
+hold for all members.
 
-Other arithmetic changes the result as well: it is faster at the price of precision. The error of an arithmetic is
-measured: a small image with the call's own channels, kernel and formats is computed bit for bit and compared with
-float64. Sums over K blocks differ a little with shards and blocks, which is not counted.
+Other arithmetic also changes the result: it is faster and less precise. To measure its error, a small image with the
+call's channels, kernel and formats is computed bit for bit and compared with float64. Shards and blocks change the sums
+over K blocks slightly; this difference is ignored.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -72,9 +72,9 @@ class Space:
         return replace(self.call, conv_config=config, slice_config=slices)
 
     def schemes(self) -> Iterator[tuple[ConvCall, ConvCall | None]]:
-        """Every slicing with every scheme, the library's choice first, and the same on all cores of the device.
+        """Every slicing with every scheme, the library's choice first, paired with the same call on all cores.
 
-        None instead of the second call where it does not have the most cores for rows of all placements.
+        The second call is None if other placements use more cores for rows.
         """
         schemes = SCHEMES if "shard_layout" not in self.keep else filter(None, [self.call.conv_config.shard_layout])
         place = self.call.input.spec.memory_config
@@ -93,13 +93,13 @@ class Space:
                     yield chosen, next(self._grids(chosen), None)
 
     def placements(self, chosen: ConvCall) -> Iterator[ConvCall]:
-        """A call with the cores of the library, and on every rectangle of cores."""
+        """A call on the library's cores, and on every rectangle of cores."""
         yield chosen
         if chosen.conv_config.shard_layout is not None:
             yield from self._grids(chosen)
 
     def _grids(self, call: ConvCall) -> Iterator[ConvCall]:
-        """A call on every rectangle of cores from (0, 0), the largest first; none if the library cuts the input."""
+        """A call on every rectangle of cores from (0, 0), the largest first; empty for automatic slices."""
         automatic = call.slice_config is None and not call.takes_l1_path
         if "core_grid" in self.keep or call.is_matmul or automatic:
             return
@@ -117,7 +117,7 @@ class Space:
         yield from islice(self.blocks(placed), 1, None)
 
     def keeps_cores(self, placed: ConvCall) -> bool:
-        """Whether all families of a placement run on the same cores: else heights of blocks choose them."""
+        """Whether all families of a placement run on the same cores; otherwise block heights determine the cores."""
         given = not placed.takes_l1_path or placed.conv_config.override_sharding_config
         return given or placed.conv_config.shard_layout is WIDTH
 
@@ -282,7 +282,7 @@ def arithmetics(call: ConvCall, allow: Collection[str]) -> Iterator[ConvCall]:
 
 
 def _lowerings(call: ConvCall) -> Iterator[ConvRules]:
-    """The call's rules, and those of other lowerings than ttnn's that can differ."""
+    """The call's rules, and for ttnn's conv_transpose2d the rules of other lowerings that can change the call."""
     yield call.rules
     differs = {Lowering.PHASE: True, Lowering.GROUPED: call.groups > 1, Lowering.SAMPLES: call.batch_size > 1}
     if call.rules == CONV_TRANSPOSE2D:
@@ -307,7 +307,7 @@ def measured_error(call: ConvCall, spec: DeviceSpec) -> float:
 
 
 def _small(call: ConvCall) -> Layer:
-    """A layer with a small image, without padding, so that there are outputs."""
+    """A layer with a small image, without padding so that outputs exist."""
     compute = WormholeComputeKernelConfig.of(call.compute)
     source, weights, output = (
         DataType.of(data_format).name.lower()

@@ -1,4 +1,4 @@
-"""ttsim.tune: the fastest, smallest and most exact ways to make a call on a device, with reasons."""
+"""ttsim.tune: the fastest, smallest and most exact configs of a call on a device, with reasons."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -61,7 +61,7 @@ def differences(after: CycleReport, before: CycleReport) -> tuple[str, ...]:
 
 
 def _differences(now: OperationTime, then: OperationTime) -> Iterator[str]:
-    """The planning differences between two operations, and what binds them."""
+    """The planning differences between two operations, and their bottlenecks."""
     known = {fact.name: fact for fact in then.facts}
     changed = [
         f"{fact.text} instead of {known[fact.name].text}"
@@ -98,16 +98,16 @@ def tune(
     name: str = "",
     **options: Any,
 ) -> Tuned:
-    """The fastest ways to make a call of a convolution: all that fit are compared, and the device stays as it is.
+    """Finds the fastest configs of a call of a convolution; the device stays unchanged.
 
     Args:
         function: ``ttsim.conv_transpose2d`` or ``ttsim.conv2d``, or a function that calls one of them once.
         device: The device, with the tensors that it holds.
-        allow: Fields that change the result and may be changed nevertheless: math_fidelity, fp32_dest_acc_en,
-            packer_l1_acc, weights_dtype, dtype, lowering; or "fidelity", "dtypes". For conv_transpose2d only.
+        allow: Fields that may change although they change the result: math_fidelity, fp32_dest_acc_en, packer_l1_acc,
+            weights_dtype, dtype, lowering; or "fidelity", "dtypes". For conv_transpose2d only.
         keep: Fields that keep their given values: searched fields of Conv2dConfig, and "slices".
-        effort: The most calls that are planned, placed and timed.
-        name: Name of the call in the result; empty for that of the function.
+        effort: Maximum number of calls that are planned, placed and timed.
+        name: Name of the call in the result; empty for the name of the function.
         options: Arguments of the call; a tensor may be a Tensor or a TensorDescription.
 
     Returns:
@@ -115,7 +115,7 @@ def tune(
 
     Raises:
         ArgumentTypeError: ``function`` cannot be called, or ``device`` is not a device.
-        ArgumentError: A name is unknown, or the call is refused whatever its memory.
+        ArgumentError: A name is unknown, or the call is refused with any config.
 
     Examples:
         >>> tuned = ttnn.tune(
@@ -146,9 +146,9 @@ def fastest(
     keep: Collection[str] = (),
     effort: int = EFFORT,
 ) -> Tuned:
-    """The fastest way to make a call: the search of `tune`, which ends when nothing can be faster.
+    """The fastest config of a call: the search of `tune`, which ends when no call can be faster.
 
-    The best is that of `tune` with the same arguments; the front need not be whole.
+    The best choice equals that of `tune` with the same arguments; the front may be incomplete.
     """
     return answer(question_of(function, options, device), keep=keep, effort=effort, fastest_only=True)
 
@@ -183,7 +183,7 @@ def answer(
     fastest_only: bool = False,
     name: str = "",
 ) -> Tuned:
-    """The result of a tuning that may change the arithmetic by the fields `allow`."""
+    """The result of a search that may change the arithmetic fields in `allow`."""
     call, snapshot, _ = question
     spec = snapshot.machine.spec
     search = Search(snapshot=snapshot, effort=effort, fastest_only=fastest_only)
@@ -227,7 +227,7 @@ def _attempted(search: Search, call: ConvCall, error: float) -> tuple[Candidate 
 
 
 def choice_of(candidate: Candidate, spec: DeviceSpec, *, measured: bool) -> Choice:
-    """A candidate as users get it; `measured` tells whether its arithmetic error was measured."""
+    """A candidate as a public `Choice`; `measured` says whether its arithmetic error was measured."""
     call, memory = candidate.call, candidate.output.memory_config
     conv_config = Conv2dConfig.of(call.conv_config)
     slices = None if call.slice_config is None else Conv2dSliceConfig.of(call.slice_config)

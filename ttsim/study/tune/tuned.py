@@ -1,4 +1,4 @@
-"""What a tuner found, as values to use and to read."""
+"""The results of a tuner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,7 +13,7 @@ from ttsim.runtime.types.configs import Conv2dConfig, Conv2dSliceConfig, Wormhol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A way to make a call that runs: its configs and its costs; ``options()`` returns them as arguments of the call.
+    """Configs of a call that runs, and their costs; ``options()`` returns the configs as arguments of the call.
 
     Attributes:
         conv_config: Blocks and shards.
@@ -23,7 +23,7 @@ class Choice:
         arguments: Keyword arguments of the call, to paste into a script that says ``import ttsim as ttnn``.
         cycles: Cycles of all device operations of the call.
         nanoseconds: Kernel time of the call.
-        l1_peak_bytes: Peak of L1 on a core during the call.
+        l1_peak_bytes: Peak of L1 per core during the call.
         rms_error: Error against float64 as a share of the output's standard deviation, on a small image with the call's
             own channels; None if no field that changes the arithmetic was allowed.
         hands_on: Layout and memory of the output.
@@ -48,12 +48,12 @@ class Choice:
     hands_on: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Its figures, and its configs as Python."""
+        """The figures, and the configs as Python."""
         names = ("arguments", "lowering", "cycles", "nanoseconds", "l1_peak_bytes", "rms_error", "hands_on")
         return {name: getattr(self, name) for name in names}
 
     def options(self, slice_name: str = "dram_slice_config") -> Mapping[str, Any]:
-        """The choice as keyword arguments of the call, under the name that its function has for slices."""
+        """The choice as keyword arguments of the call's function."""
         lowering = {} if self.lowering == Lowering.ZERO_INSERTION else {"lowering": self.lowering}
         configs = {slice_name: self.slice_config, "compute_config": self.compute_config}
         return {"conv_config": self.conv_config, **configs, **lowering}
@@ -61,23 +61,23 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tuned(Headed):
-    """Ways to make a call on a device; ``print(tuned)`` describes ``tuned.best`` and the others. `tune` returns it.
+    """The result of `tune`: configs of a call on a device; ``print(tuned)`` describes ``tuned.best`` and the others.
 
     Attributes:
         name: Name of the call.
         device: Name of the device.
-        given: The call as it is given; None if it does not run.
-        given_error: Why the call as it is given does not run; empty if it does.
-        default: The call with ttnn's own choices: only the settings that decide the result are kept.
-        default_error: Why the default does not run; empty if it does.
-        front: The choices that no other choice beats or equals in cycles, L1 and error, fastest first.
-        reasons: Why the fastest is faster than the default, or than the call as given where the default does not run.
-        tried: Calls that were planned, placed and timed.
-        alike: Calls that have the plan of a tried call.
-        passed: Calls and families of calls that do not fit, or cannot be better.
-        refused: Calls that turned out not to fit, or to be refused.
-        untried: Groups of calls that the effort did not suffice for; 0 if the search is complete.
-        least_untried_cycles: The least cycles of these calls.
+        given: The call with its given config; None if it does not run.
+        given_error: Why the given call does not run; empty if it runs.
+        default: The call with ttnn's own choices; only the settings that decide the result are kept.
+        default_error: Why the default does not run; empty if it runs.
+        front: The Pareto front of choices in cycles, L1 and error, fastest first.
+        reasons: Why the fastest is faster than the default, or than the given call if the default does not run.
+        tried: Number of calls that were planned, placed and timed.
+        alike: Number of calls with the plan of a tried call.
+        passed: Number of calls and families of calls that do not fit, or cannot be better.
+        refused: Number of tried calls that do not fit, or are refused.
+        untried: Number of groups of calls left when the effort was exhausted; 0 if the search is complete.
+        least_untried_cycles: A lower bound of the cycles of untried calls.
         space: The searched fields and their values; no other field was changed.
 
     Examples:
@@ -106,26 +106,26 @@ class Tuned(Headed):
 
     @property
     def best(self) -> Choice | None:
-        """The fastest; None if nothing that was tried runs."""
+        """The fastest choice; None if no tried call runs."""
         return self.front[0] if self.front else None
 
     @property
     def gain(self) -> float | None:
-        """How many times faster than ttnn's default the best is; None if either does not run."""
+        """The speed-up of the best choice over ttnn's default; None if either does not run."""
         return None if self.best is None or self.default is None else self.default.cycles / self.best.cycles
 
     @property
     def gain_over_given(self) -> float | None:
-        """How many times faster than the call as it is given the best is; None if either does not run."""
+        """The speed-up of the best choice over the given call; None if either does not run."""
         return None if self.best is None or self.given is None else self.given.cycles / self.best.cycles
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All fields as plain values."""
         return {**_plain(self), "gain": self.gain, "gain_over_given": self.gain_over_given}
 
     @property
     def ways(self) -> tuple[tuple[str, Choice | None, str], ...]:
-        """The call as it is given, with ttnn's defaults, and the best found: name, choice, and why there is none."""
+        """The given call, ttnn's default and the best: name, choice, and the error if there is no choice."""
         return (
             ("as it is given", self.given, self.given_error),
             ("ttnn's default", self.default, self.default_error),
@@ -134,7 +134,7 @@ class Tuned(Headed):
 
     @property
     def headline(self) -> str:
-        """The call, its device and the best that was found, in a line."""
+        """The call, its device and the best choice, in one line."""
         what, best, error = self.ways[-1]
         return f"{printable(self.name)} on {self.device}, {what}: {_figures(best) if best else error}"
 
@@ -144,7 +144,7 @@ class Tuned(Headed):
         return html_table([CELLS, *rows], words=(CELLS[0], CELLS[-1]), caption=f"{self.name} on {self.device}")
 
     def __str__(self) -> str:
-        """All of it in words."""
+        """All results as text."""
         lines = [f"{printable(self.name)} on {self.device}"]
         lines += [f"  {what}: {_figures(way) if way else error.splitlines()[0]}" for what, way, error in self.ways]
         if self.best is not None:
@@ -183,7 +183,7 @@ CELLS: Final = ("way", "cycles", "time", "L1 peak B", "error", "arguments")
 
 
 def _cells(what: str, choice: Choice | None, error: str) -> list[str]:
-    """A way to make the call as cells of a table, or why it does not run."""
+    """A choice as cells of a table, or the reason why it does not run."""
     if choice is None:
         return [what, "", "", "", "", error.splitlines()[0]]
     rms = "" if choice.rms_error is None else f"{choice.rms_error:.2e}"
@@ -198,17 +198,17 @@ FIXED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedLayer:
-    """A convolution of a network, as it ran and as it is tuned.
+    """A convolution of a network before and after tuning.
 
     Attributes:
         where: The line of the script that ran it.
         function: The function of the library.
-        cycles_before: Cycles as the layer ran; 0 if it was left out.
-        cycles: Cycles as the layer is tuned.
-        moved_cycles: Further cycles to bring its output to where it is expected; below 0 if fewer than before.
-        choice: The tuned configs; None if the layer was left out.
+        cycles_before: Cycles before tuning; 0 if the layer was not tuned.
+        cycles: Cycles after tuning.
+        moved_cycles: Additional cycles to copy its output to the expected memory; negative if fewer than before.
+        choice: The tuned configs; None if the layer was not tuned.
         changed: Whether the tuned configs differ from those of the script.
-        note: Why it was left out; empty if it was not.
+        note: Why the layer was not tuned; empty if it was.
 
     Examples:
         >>> ttnn.TunedLayer(where="model.py:7", function="ttnn.conv2d", note="not tuned").changed
@@ -227,13 +227,13 @@ class TunedLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TunedNetwork(Headed):
-    """Ways to make the convolutions of a network, from `tune_network`; ``print(tuned)`` describes the changes.
+    """The result of `tune_network`: configs of the convolutions of a network; ``print(tuned)`` describes the changes.
 
     Attributes:
         device: Name of the device.
         clock_hz: Clock of the worker cores, in Hz.
-        cycles_before: Cycles of all operations as they ran.
-        cycles: Cycles of all operations with the convolutions tuned.
+        cycles_before: Cycles of all operations before tuning.
+        cycles: Cycles of all operations after tuning.
         layers: The convolutions in order.
         chains: Number of chains: convolutions that pass their outputs only to each other.
 
@@ -253,18 +253,18 @@ class TunedNetwork(Headed):
 
     @property
     def gain(self) -> float:
-        """How many times as fast the network is."""
+        """The speed-up of the network."""
         return self.cycles_before / self.cycles if self.cycles else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """All fields as plain values."""
         values = _plain(self)
         layers = values.pop("layers")
         return {"format": 1, **values, "gain": self.gain, "layers": layers}
 
     @property
     def headline(self) -> str:
-        """What the network takes before and after, in a line."""
+        """The cycles of the network before and after, in one line."""
         before, after = (time(nanoseconds(cycles, self.clock_hz)) for cycles in (self.cycles_before, self.cycles))
         return (
             f"{counted(len(self.layers), 'convolution')} in {counted(self.chains, 'chain')} on {self.device}: "
@@ -282,7 +282,7 @@ class TunedNetwork(Headed):
         return html_table([head, *rows], words=(*head[:2], head[-1]), caption=self.headline)
 
     def __str__(self) -> str:
-        """All of it in words."""
+        """All results as text."""
         lines = [self.headline]
         for layer in self.layers:
             head = f"  {printable(layer.where)}, {layer.function}: "
