@@ -1,8 +1,7 @@
 """A simulator of ttnn's transposed convolution: the bits, the memory map and the cycles, without a card.
 
-``import ttsim as ttnn`` and an ordinary script runs unchanged. Names are loaded when they are first asked for, so that
-importing the package costs next to nothing; which names there are, and where, ``__init__.pyi`` says to type checkers
-and to this file.
+With ``import ttsim as ttnn``, ordinary scripts run unchanged. Names are loaded on first access, so importing ttsim
+is quick; ``__init__.pyi`` lists all names and their modules for type checkers and for this file.
 """
 
 import ast as _ast
@@ -19,7 +18,7 @@ _SIBLINGS = ("device", "ops")
 
 
 def _location(name: str) -> _Path | None:
-    """Folder or file that ``import name`` gives, or gave already; None if there is none."""
+    """Folder or file that ``import name`` finds or has found; None if there is none."""
     loaded = _sys.modules.get(name)
     spec = _find_spec(name) if loaded is None else None
     origin = getattr(loaded, "__file__", None) if spec is None else spec.origin
@@ -43,9 +42,9 @@ def _check_siblings(home: _Path) -> None:
 
 
 def _missing_in(module: _ModuleType, name: str, *, depth: int = 1) -> object:
-    """What stands in for a name that a module does not have, asked for by the code that is ``depth`` calls above.
+    """A substitute for a name that a module does not have; the accessing code is ``depth`` calls above.
 
-    Raises the error for such a name, unless the host computes what is not simulated.
+    Raises the error for a missing name, unless the host computes functions that are not simulated.
     """
     __tracebackhide__ = True  # pytest reads it
     value: object = _import_module("ttsim.dropin.missing").instead_of(module, name, _sys._getframe(depth))
@@ -69,11 +68,11 @@ __all__ = sorted(_HOME_OF)
 
 
 class _MovedModules:
-    """Finds modules such as ``ttsim.device``, whose file is in a folder of the package, by their public name."""
+    """Finds modules such as ``ttsim.device``, whose file is elsewhere in the package, by their public name."""
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> _ModuleSpec | None:
-        """How to load a module; None for all modules that are where their name says.
+        """The spec of a module; None for modules whose file matches their name.
 
         Raises ModuleNotFoundError, naming the culprit, for a module of a package that ttsim's own package shadows.
         """
@@ -89,12 +88,12 @@ class _MovedModules:
         return module
 
     def exec_module(self, module: _ModuleType) -> None:
-        """Gives the module, whose statements have run, its own specification again."""
+        """Restores the spec of the module, whose code has already run."""
         module.__spec__ = self._own_spec
 
 
 def _home(path: str) -> _ModuleType:
-    """A module with public names, however it is asked for; names that it lacks are those of ``_missing_in``."""
+    """A module with public names under any of its names; ``_missing_in`` handles names that it does not have."""
     module = _import_module(path)
     vars(module).setdefault("__getattr__", _partial(_missing_in, module))
     return module
@@ -104,7 +103,7 @@ _sys.meta_path.append(_MovedModules)
 
 
 def __getattr__(name: str) -> object:
-    """Loads a public name when it is first asked for, and keeps it."""
+    """Loads a public name on first access and caches it."""
     __tracebackhide__ = True  # pytest reads it
     if name in _MODULES:
         return _home(_MODULES[name])

@@ -64,7 +64,7 @@ LONGEST_PATH = 200  # characters of a path that cannot be opened
 
 
 class Version(argparse.Action):
-    """Prints the versions, which are looked up only then, and ends the program."""
+    """Looks up and prints the versions, and ends the program."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Takes no values."""
@@ -73,12 +73,12 @@ class Version(argparse.Action):
 
 
 def version_line() -> str:
-    """Versions of ttsim and of the library that it follows, and which model exactly: equal texts give equal figures."""
+    """Versions of ttsim, of the real library, and of the model: equal texts mean equal figures."""
     return f"ttsim {VERSION}, following {FOLLOWED}, model {model_version()}"
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run the chosen layers; one that fails does not stop the others. Returns the exit code."""
+    """Runs the chosen layers; a failing layer does not stop the others. Returns the exit code."""
     if options.baseline and not options.html:
         raise ArgumentError("run: --baseline is laid over the page of --html; give --html FILE as well")
     baselines = read_layers(options.baseline, "run") if options.baseline else {}
@@ -121,7 +121,7 @@ def _show_options(report: CycleReport, options: argparse.Namespace) -> None:
 
 
 def _saver(folder: Path | None, layer: str) -> Callable[[Profile], object] | None:
-    """Writes what a layer did into a folder, if there is one, under the layer's name beside earlier reports."""
+    """A function that writes the report of a layer into a folder, if given, without replacing earlier reports."""
     if folder is None:
         return None
     return lambda profile: save_report(folder, profile, name=reserved_name(folder, file_name(layer)))
@@ -148,7 +148,7 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def exec_command(options: argparse.Namespace) -> int:
-    """Run a script; an error that it raises is shown as Python would show it, and steers no terminal.
+    """Runs a script; its errors are shown like Python's, with control characters escaped.
 
     Returns the exit code.
     """
@@ -366,7 +366,7 @@ def build_parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; a mistake in it is one line on stderr. Returns the exit code, 2 for a mistake."""
+    """Runs a command line; an invalid command line prints one line on stderr and returns the exit code 2."""
     if None in (sys.stdout, sys.stderr):  # which the caller closed
         nothing = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         sys.stdout, sys.stderr = sys.stdout or nothing, sys.stderr or nothing
@@ -391,7 +391,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def described(error: BaseException) -> str:
-    """An error in a line without control characters; a text or path that is too long for one is cut."""
+    """An error in one line without control characters; long texts and paths are shortened."""
     if isinstance(error, OSError) and error.strerror:
         file = "" if error.filename is None else f": {shown(str(error.filename), LONGEST_PATH)}"
         return f"{error.strerror}{file}"

@@ -1,4 +1,4 @@
-"""Explains why a call does not fit the device and lists changes that make it fit, each of them simulated."""
+"""Explains why a call does not fit the device, and lists changes that make it fit; each change was simulated."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def shortage(events: Sequence[Event], before: Iterable[Buffer]) -> Shortage | No
 
 
 def bank_bytes(spec: DeviceSpec, memory: BufferType, l1_small_bytes: int) -> int:
-    """Bytes of a memory that one bank has for buffers; of L1, circular buffers included."""
+    """Bytes of one bank of a memory for buffers; for L1, including circular buffers."""
     if memory is BufferType.DRAM:
         return spec.dram.usable_bytes
     return l1_small_bytes if memory is BufferType.L1_SMALL else spec.l1.usable_bytes - l1_small_bytes
@@ -92,7 +92,7 @@ def _buffers(events: Iterable[Event], before: Iterable[Buffer], memory: BufferTy
 
 
 def _circular_buffers(events: Iterable[Event]) -> list[Consumer]:
-    """Circular buffers of the last program that are no views."""
+    """Circular buffers of the last program, without views."""
     buffers: list[Consumer] = []
     for event in events:
         if isinstance(event, CircularBuffersFreed):
@@ -127,7 +127,7 @@ def attempt(
     cached: bool = True,
     returns_weights: bool = True,
 ) -> Trial:
-    """Plan a call and allocate its buffers on a copy of the device.
+    """Plans a call and allocates its buffers on a copy of the device.
 
     `l1_small_bytes` is another size of the L1_SMALL region; `cached=False` clears the copy's program cache first; with
     `returns_weights` the caller keeps the prepared weights and bias.
@@ -170,7 +170,7 @@ def fill_order(memory: BufferType, address: int) -> int:
 
 
 def _input(machine: Machine, name: str, buffer: Buffer, call: ConvCall, *, twins: bool) -> Buffer:
-    """The tensor of the call on the copy: the same buffer, or a new one if the input is to lie elsewhere."""
+    """The tensor of the call on the copy: the same buffer, or a new buffer if the input moves to another memory."""
     wanted = call.input.spec.buffer(machine.spec) if name == "input" else buffer.spec
     if twins and buffer.allocated and wanted == buffer.spec:
         return machine.memory.at(buffer.spec.buffer_type, buffer.address)
@@ -184,7 +184,7 @@ L1_SMALL_SIZES: Final = tuple(1 << power for power in range(10, 18))
 
 
 def explain_oom(call: ConvCall, snapshot: MachineSnapshot, *, planned: bool = True) -> str:
-    """The text behind an out-of-memory error; `planned` is False if planning failed, so that nothing was allocated."""
+    """The explanation of an out-of-memory error; `planned` is False if planning failed and nothing was allocated."""
     short = _shortage(call, snapshot) if planned else None
     small = short is not None and short.memory is BufferType.L1_SMALL
     fitting = list(islice(_index_tensors(call, snapshot) if small else _configs(call, snapshot), SHOWN))
@@ -196,7 +196,7 @@ def explain_oom(call: ConvCall, snapshot: MachineSnapshot, *, planned: bool = Tr
 
 
 def _shortage(call: ConvCall, snapshot: MachineSnapshot) -> Shortage | None:
-    """The shortage of a call; the circular buffers of a cached program are only known after planning it again."""
+    """The shortage of a call; a cached program is planned again, because its circular buffers are not recorded."""
     live = snapshot.machine.memory.live()
     short = shortage(attempt(call, snapshot).events, live)
     if short is None or not short.cached:

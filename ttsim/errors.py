@@ -1,6 +1,6 @@
 """Every error of this library. ``except ttsim.TTSimError`` catches them all.
 
-The tree, with the built-in classes that each is besides::
+The class tree, with the built-in base classes::
 
     TTSimError                    whatever the simulator refuses
       ArgumentError               arguments contradict each other or a rule (ValueError, RuntimeError)
@@ -15,8 +15,8 @@ The tree, with the built-in classes that each is besides::
           PoisonError             a read of memory that nobody has written
         DeviceClosedError         the device was closed
 
-Every message names the rule, the value and the way out. Where the real library has a text of its own, that text is
-the first line, and what the real library raises as a RuntimeError is one here.
+Every message names the rule, the value and a remedy. If the real library has a text for the error, that text is the
+first line. An error that the real library raises as a RuntimeError is a RuntimeError here.
 """
 
 from device.errors import (

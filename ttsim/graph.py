@@ -1,4 +1,4 @@
-"""ttnn.graph: record what calls do, and read peaks of memory from the record."""
+"""ttnn.graph: captures of calls, figures extracted from captures, and queries."""
 
 import json
 import sys
@@ -57,7 +57,7 @@ __all__ = [
 class RunMode(PlainEnum):
     """Whether captured calls run on the device.
 
-    NO_DISPATCH plans calls without placing anything: addresses are 0, no program is cached, and results have no values.
+    NO_DISPATCH plans calls without allocating: addresses are 0, no program is cached, and results have no values.
 
     Examples:
         >>> ttnn.graph.RunMode.NO_DISPATCH.value
@@ -69,13 +69,13 @@ class RunMode(PlainEnum):
 
 
 def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
-    """Begins to record what the calls of this thread do on any device, until `end_graph_capture`; captures may nest.
+    """Records the calls of this thread on all devices until `end_graph_capture`; captures may nest.
 
     Args:
         run_mode: NORMAL runs the calls; NO_DISPATCH only plans them.
 
     Raises:
-        ArgumentTypeError: The argument is no RunMode.
+        ArgumentTypeError: The argument is not a RunMode.
 
     Examples:
         >>> ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NO_DISPATCH)
@@ -89,7 +89,7 @@ def begin_graph_capture(run_mode: RunMode = RunMode.NORMAL) -> None:
 
 
 def is_graph_capture_active() -> bool:
-    """Whether a capture runs in this thread.
+    """Whether a capture is active in this thread.
 
     Returns:
         True between `begin_graph_capture` and `end_graph_capture`.
@@ -105,7 +105,7 @@ def end_graph_capture() -> list[Node]:
     """Ends the innermost capture.
 
     Returns:
-        The nodes of the capture, in ttnn's format; an empty list if no capture runs.
+        The nodes of the capture, in ttnn's format; an empty list if no capture is active.
 
     Examples:
         >>> ttnn.graph.begin_graph_capture()
@@ -121,7 +121,7 @@ def end_graph_capture() -> list[Node]:
 
 
 def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
-    """Ends the innermost capture and writes its nodes into a JSON file, whose folder is created.
+    """Ends the innermost capture and writes its nodes into a JSON file; creates the folder of the file.
 
     Args:
         report_path: Path of the file.
@@ -148,7 +148,7 @@ def end_graph_capture_to_file(report_path: str | Path) -> list[Node]:
 
 @contextmanager
 def _reading(function: str, trace: object) -> Iterator[None]:
-    """Raises ArgumentTypeError where a trace turns out to be no list of nodes."""
+    """A context that raises ArgumentTypeError if a trace is not a list of nodes."""
     try:
         yield
     except (TypeError, LookupError, ValueError, AttributeError, StopIteration):
@@ -205,7 +205,7 @@ def extract_resource_usage_per_core(
         interleaved_storage_cores: Not used, as in ttnn.
 
     Returns:
-        Bytes of circular buffers (peak_cb), of L1 buffers (peak_l1), and of both at one moment (peak_total).
+        Peak bytes of circular buffers (peak_cb), of L1 buffers (peak_l1), and of their sum (peak_total).
 
     Raises:
         ArgumentTypeError: ``trace`` is not a list of nodes.
@@ -222,7 +222,7 @@ def extract_resource_usage_per_core(
 
 
 def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802 - ttnn's name
-    """The peak of ttnn's rough sum: L1 buffers with their sizes over all cores, and circular buffers once.
+    """The peak of ttnn's rough estimate: total sizes of L1 buffers over all cores plus circular buffers of one core.
 
     Args:
         trace: Nodes of `end_graph_capture`.
@@ -256,7 +256,7 @@ def extract_peak_L1_memory_usage(trace: Sequence[Mapping[str, Any]]) -> int:  # 
 
 
 def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of all functions of a capture, in the order in which they started.
+    """The names of all functions of a capture, in order of their start.
 
     Args:
         trace: Nodes of `end_graph_capture`.
@@ -279,17 +279,17 @@ def extract_calltrace(trace: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int = 1) -> list[dict[str, Any]]:
-    """The functions of a capture down to a level, the tensors that they started from, and the edges between them.
+    """The functions of a capture down to a level, their input tensors, and the edges between them.
 
     Args:
         trace: Nodes of `end_graph_capture`.
-        max_level: The deepest level; functions that a script calls are of level 1.
+        max_level: The deepest level; functions that the script calls have level 1.
 
     Returns:
         Vertices: counter, name, stacking_level, arguments, in_edges, out_edges, internals, output_info, output_shape.
 
     Raises:
-        ArgumentTypeError: ``trace`` is not a list of nodes, or ``max_level`` no integer.
+        ArgumentTypeError: ``trace`` is not a list of nodes, or ``max_level`` is not an integer.
         ArgumentError: ``max_level`` is negative.
 
     Examples:
@@ -307,7 +307,7 @@ def extract_levelized_graph(trace: Sequence[Mapping[str, Any]], max_level: int =
 
 
 class TensorInfo(NamedTuple):
-    """What a capture says of an output: shape, bytes of its buffer over all cores, and memory (DRAM or L1).
+    """An output in a capture: shape, bytes of its buffer over all cores, and memory (DRAM or L1).
 
     Examples:
         >>> ttnn.graph.TensorInfo(ttnn.Shape((32, 32)), 2048, ttnn.BufferType.L1)
@@ -334,7 +334,7 @@ def extract_output_tensors(trace: Sequence[Mapping[str, Any]]) -> set[int]:
 
     Raises:
         ArgumentTypeError: ``trace`` is not a list of nodes.
-        DeviceError: No device operation made a new tensor.
+        DeviceError: No device operation created a tensor.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -365,7 +365,7 @@ def extract_output_info(trace: Sequence[Mapping[str, Any]]) -> list[TensorInfo]:
 
     Raises:
         ArgumentTypeError: ``trace`` is not a list of nodes.
-        DeviceError: No device operation made a new tensor.
+        DeviceError: No device operation created a tensor.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -395,7 +395,7 @@ def count_intermediate_and_output_tensors(trace: Sequence[Mapping[str, Any]]) ->
 
     Raises:
         ArgumentTypeError: ``trace`` is not a list of nodes.
-        DeviceError: No device operation made a new tensor.
+        DeviceError: No device operation created a tensor.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)

@@ -1,1 +1,1 @@
-"""The drop-in: scripts and tests that import ttnn run on ttsim, unchanged, inside two commands and a pytest plugin."""
+"""The drop-in: two commands and a pytest plugin run unchanged scripts and tests that import ttnn on ttsim."""

@@ -1,4 +1,4 @@
-"""What a command chooses for scripts that cannot be edited, as the environment variables that ``open_device`` reads."""
+"""Flags of commands as environment variables that ``open_device`` reads, for scripts that cannot be edited."""
 
 import os
 from argparse import Namespace
@@ -28,7 +28,7 @@ def chosen(options: Namespace) -> dict[str, str]:
 
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Sets environment variables for the length of a ``with`` block, for child processes, too."""
+    """A context with environment variables, also for child processes."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,8 +1,8 @@
-"""``import ttnn`` gives ttsim, while a finder is installed; nowhere else, and without a package of that name.
+"""Makes ``import ttnn`` import ttsim while a finder is installed.
 
-A face stands for ttnn and for each of its modules: a name that is asked of one is looked up in the module of ttsim that
-has the same name, or else in ttsim itself, so that ``from ttnn.operations.conv2d import Conv2dConfig`` works wherever
-in the real library a name lives. What is assigned to a face (``ttnn.CONFIG = ...``) is assigned to that module.
+A face represents ttnn or one of its modules: its names are looked up in the module of ttsim with the same name, or else
+in ttsim itself, so ``from ttnn.operations.conv2d import Conv2dConfig`` works for any module of the real library. An
+assignment to a face (``ttnn.CONFIG = ...``) sets the name in that module.
 """
 
 import sys
@@ -45,13 +45,13 @@ FACES = frozenset(
 
 
 def pad_to_tile_shape(unpadded_shape: Sequence[int]) -> list[int]:
-    """A shape whose last two sides are whole tiles; a name of ttnn before 0.81.1, which models of that time use."""
+    """A shape with the last two sides rounded up to whole tiles; older models use this name of earlier releases."""
     *outer, rows, columns = unpadded_shape
     return [*outer, round_up(rows, TILE), round_up(columns, TILE)]
 
 
 def make_dot_access_dict(dictionary: Mapping[Any, Any], *, ignore_types: Any = None) -> Mapping[Any, Any]:
-    """A dict, and all dicts in it, whose items are attributes, too; those of `ignore_types` stay as they are."""
+    """A dict, and all nested dicts, with items as attributes; values of `ignore_types` are not converted."""
     dot_dict = ttsim.model_preprocessing.DotDict
     if isinstance(dictionary, (dot_dict, *([ignore_types] if isinstance(ignore_types, type) else ignore_types or ()))):
         return dictionary
@@ -75,14 +75,14 @@ ELSEWHERE: Mapping[str, Callable[[], Any]] = MappingProxyType(
 
 
 class Face(ModuleType):
-    """A module of ttnn, with the names of the modules of ttsim in `homes`; in the first of them, names are assigned."""
+    """A module of ttnn with the names of the ttsim modules in `homes`; assignments go to the first of them."""
 
     def __init__(self, name: str, homes: Sequence[ModuleType]) -> None:
         super().__init__(name, homes[0].__doc__)
         vars(self)["homes"] = tuple(homes)
 
     def __getattr__(self, name: str) -> Any:
-        """A name of one of the homes; `instead_of` says what becomes of a name that none has."""
+        """A name of one of the homes; `instead_of` handles missing names."""
         __tracebackhide__ = True  # pytest reads it
         for home in vars(self)["homes"]:
             if hasattr(home, name):
@@ -95,7 +95,7 @@ class Face(ModuleType):
         return instead_of(self, name, sys._getframe(1))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assigns a name where it is looked up; what imports leave behind stays here."""
+        """Assigns a name in the module where it is looked up; attributes of the import system stay here."""
         if isinstance(value, ModuleType) or (name.startswith("__") and name.endswith("__")):
             super().__setattr__(name, value)
         else:
@@ -107,10 +107,10 @@ class Face(ModuleType):
 
 
 class TtLibFace(ModuleType):
-    """A module of tt_lib, the package beside ttnn."""
+    """A module of tt_lib, a package that comes with ttnn."""
 
     def __getattr__(self, name: str) -> Any:
-        """A name of the module; a module of the name that the asked module has is that module itself."""
+        """A name of the module; the module's own name gives the module itself."""
         load = TT_LIB[self.__name__]
         if load and not name.startswith("__"):
             home = load()
@@ -122,7 +122,7 @@ class TtLibFace(ModuleType):
 
 
 def face_of(module: str) -> ModuleType:
-    """The face of a module of ttnn, such as "operations.conv2d", "device" or "" for ttnn itself; made once."""
+    """The (cached) face of a module of ttnn, such as "operations.conv2d", "device", or "" for ttnn itself."""
     name = f"{PACKAGE}.{module}" if module else PACKAGE
     if name not in sys.modules:
         face = sys.modules[name] = Face(name, [*([getattr(ttsim, module)] if module in MODULES else []), ttsim])
@@ -131,23 +131,23 @@ def face_of(module: str) -> ModuleType:
 
 
 class FaceLoader(Loader):
-    """Makes faces."""
+    """Creates faces."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The face that a specification asks for."""
+        """The face of a module spec."""
         if spec.name in TT_LIB:
             return TtLibFace(spec.name, TtLibFace.__doc__)
         return face_of(spec.name.partition(".")[2])
 
     def exec_module(self, module: ModuleType) -> None:
-        """Does nothing: a face has no statements."""
+        """Does nothing: a face has no code to run."""
 
 
 class TtnnFinder(MetaPathFinder):
-    """Finds ttnn and the modules of it that ttsim has names of, and those of tt_lib."""
+    """Finds ttnn, the modules of ttnn with names in ttsim, and the modules of tt_lib."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """How to load a module of ttnn that ttsim has, else ModuleNotFoundError; None for all other modules."""
+        """The spec of a module of ttnn, or ModuleNotFoundError if ttsim lacks it; None for all other modules."""
         package, _, module = name.partition(".")
         if name in TT_LIB:
             return ModuleSpec(name, FaceLoader(), origin="ttsim", is_package=True)
@@ -160,7 +160,7 @@ class TtnnFinder(MetaPathFinder):
 
 
 def install() -> TtnnFinder:
-    """Puts a finder before all others, until `uninstall`; raises ImportError if the real library is loaded already."""
+    """Installs a finder before all others, until `uninstall`; raises ImportError if the real library is loaded."""
     loaded = sys.modules.get(PACKAGE)
     if loaded is not None and not isinstance(loaded, Face):
         raise ImportError(
@@ -172,7 +172,7 @@ def install() -> TtnnFinder:
 
 
 def uninstall(finder: TtnnFinder) -> None:
-    """Takes a finder away, and with the last one the faces."""
+    """Removes a finder; removing the last finder also removes the faces."""
     sys.meta_path[:] = [meta_finder for meta_finder in sys.meta_path if meta_finder is not finder]
     if not any(isinstance(meta_finder, TtnnFinder) for meta_finder in sys.meta_path):
         for name in [name for name, module in sys.modules.items() if isinstance(module, Face | TtLibFace)]:
@@ -181,7 +181,7 @@ def uninstall(finder: TtnnFinder) -> None:
 
 @contextmanager
 def ttnn_is_ttsim() -> Iterator[None]:
-    """For the length of a ``with`` block, ``import ttnn`` gives ttsim."""
+    """A context in which ``import ttnn`` imports ttsim."""
     finder = install()
     try:
         yield

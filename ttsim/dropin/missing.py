@@ -1,4 +1,4 @@
-"""Errors for names that ttnn may have and ttsim does not have, and for a script's own modules that ttsim's shadow."""
+"""Errors for names that ttsim does not have, and for a script's own modules that packages of ttsim shadow."""
 
 import sys
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ OF_A_COMPILER = frozenset(("device.DisablePersistentKernelCache", "device.Enable
 
 
 def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
-    """What stands in for a name that a module of ttsim does not have.
+    """A substitute for a name that a module of ttsim does not have.
 
-    Where TTSIM_FALLBACK=host is set, a function that the host computes, if there is one. For any other function or
-    class of ttnn, one that refuses to be called, so that a script can import and mention the name. Raises the error of
+    With TTSIM_FALLBACK=host, it is a function that the host computes, if torch has it. For any other function or class
+    of ttnn, it raises an error when called, so scripts can import and reference the name. Raises the error of
     `missing_name` for a name that ttnn does not have either.
     """
     __tracebackhide__ = True  # pytest reads it
@@ -45,18 +45,18 @@ def instead_of(module: ModuleType, name: str, asking: FrameType) -> object:
 
 
 def _do_nothing() -> None:
-    """A switch of what ttsim does not have."""
+    """A function that enables or disables a feature that ttsim does not have."""
 
 
 @cache
 def names_of_ttnn() -> frozenset[str]:
-    """The public names of ttnn 0.81.1, those of the modules `WITH_NAMES` with their module; a module ends in a dot."""
+    """The public names of ttnn 0.81.1; names of the modules `WITH_NAMES` include the module; modules end in a dot."""
     return frozenset(Path(__file__).with_name("ttnn_names.txt").read_text(encoding="utf-8").split())
 
 
 @cache
 def _refusing(name: str, text: str) -> object:
-    """A function, or for a name that begins with a capital a class, that raises NotSimulatedError when it is called."""
+    """A function, or a class for a capitalized name, that raises NotSimulatedError when called."""
 
     def refuse(*_: object, **__: object) -> None:
         raise NotSimulatedError(f"{name}: {text}")
@@ -68,10 +68,10 @@ def _refusing(name: str, text: str) -> object:
 
 
 def missing_name(module: ModuleType, name: str, asking: FrameType) -> Exception:
-    """The error of one line for a name that a module does not have, under the name that the asking code has for it.
+    """The one-line error for a name that a module does not have, with the name that the accessing code uses.
 
-    It names a module of the script that a package of ttsim shadows. For a module of ttnn it says what a script can do,
-    the nearest names, and how to list all names. An ImportError for ``from`` imports, else an AttributeError.
+    It names a module of the script that a package of ttsim shadows. For a module of ttnn it gives an alternative, the
+    nearest names, and how to list all names. An ImportError for ``from`` imports, else an AttributeError.
     """
     tail = module.__name__.rpartition(".")[2]
     own = f"{PACKAGE}.{tail}" if module.__name__.startswith("ttsim.") else module.__name__
@@ -86,7 +86,7 @@ def missing_name(module: ModuleType, name: str, asking: FrameType) -> Exception:
 
 
 def _way_out(name: str, owner: str, known: Sequence[str]) -> str:
-    """What a script can do without a name of ttnn."""
+    """An alternative for a missing name of ttnn."""
     package = owner.partition(".")[0]
     near = (
         get_close_matches(name, known, n=3)
@@ -100,7 +100,7 @@ def _way_out(name: str, owner: str, known: Sequence[str]) -> str:
 
 
 def shadowed(package: str) -> str:
-    """Which file or folder of the script a package of ttsim shadows, and what to do; "" if there is none."""
+    """The script's file or folder that a package of ttsim shadows, and the remedy; "" if there is none."""
     if package not in (*SIBLINGS, "ttsim"):
         return ""
     places = [place for place in sys.path if not (Path(place) / "ttsim" / "__init__.py").exists()]

@@ -1,7 +1,7 @@
 """A pytest plugin for tests written for ttnn: ``pytest -p ttsim.pytest_plugin``, or ``python -m ttsim pytest``.
 
-While it is loaded ``import ttnn`` gives ttsim, and tests find the fixtures and markers that tt-metal's own conftest
-files give them. A conftest of the tests goes first: what it defines is used in place of what stands here.
+While it is loaded, ``import ttnn`` imports ttsim, and tests have the fixtures and markers of tt-metal's conftest files.
+Definitions in a conftest of the tests take precedence.
 """
 
 import random
@@ -44,18 +44,18 @@ FINDER = pytest.StashKey[TtnnFinder]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Puts ttsim in ttnn's place before any conftest is imported."""
+    """Redirects ``import ttnn`` to ttsim before any conftest is imported."""
     early_config.stash[FINDER] = install()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes tt-metal's markers known."""
+    """Registers tt-metal's markers."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Takes ttsim out of ttnn's place."""
+    """Ends the redirection of ``import ttnn``."""
     finder = config.stash.get(FINDER, None)
     if finder is not None:
         uninstall(finder)
@@ -63,7 +63,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Reports what ttsim refuses without the frames inside ttsim, unless pytest shows all with ``--full-trace``."""
+    """Reports refusals of ttsim without the frames inside ttsim, unless ``--full-trace`` is given."""
     whole = call.excinfo
     if whole is None or item.config.getoption("fulltrace"):
         return (yield)
@@ -90,7 +90,7 @@ def _module_device(request: pytest.FixtureRequest) -> Iterator[Device]:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -> Iterator[Device]:
-    """A device, which is also the default device; that of the module where a marker asks for it."""
+    """A device, which is also the default device; a marker selects one device per module."""
     if request.node.get_closest_marker("use_module_device"):
         if device_params:
             raise ValueError("device_params: a test of a module with use_module_device cannot have its own")
@@ -102,7 +102,7 @@ def device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -> Ite
 
 @pytest.fixture
 def mesh_device(request: pytest.FixtureRequest, device_params: dict[str, Any]) -> Iterator[Device]:
-    """A mesh of the wanted devices, by default of all; tests that ask for more than the system has are skipped."""
+    """A mesh of the requested devices, by default of all; tests that need more devices than there are are skipped."""
     wanted = getattr(request, "param", get_num_devices())
     shape = MeshShape(*wanted) if isinstance(wanted, tuple) else MeshShape(1, wanted)
     if shape.mesh_size() > get_num_devices():
@@ -173,23 +173,23 @@ silicon_arch_wormhole_b0, silicon_arch_blackhole = _only_on("wormhole_b0"), _onl
 
 @pytest.fixture
 def is_ci_env() -> bool:
-    """No: nothing of the continuous integration of tt-metal is there."""
+    """False: the tests do not run in tt-metal's CI."""
     return False
 
 
 @pytest.fixture(scope="session")
 def is_ci_v2_env() -> bool:
-    """No, as is_ci_env."""
+    """False, like is_ci_env."""
     return False
 
 
 @pytest.fixture(scope="session")
 def model_location_generator() -> Callable[..., str]:
-    """Gives the name of a model unchanged: no store of models is there."""
+    """Returns the name of a model unchanged: there is no model store."""
     return lambda model_version, *subdirectories, **options: str(model_version)
 
 
 @pytest.fixture
 def expect_error() -> Callable[..., AbstractContextManager[Any]]:
-    """A context manager that wants an error of a kind whose text matches a pattern."""
+    """A context manager that expects an error of a type whose text matches a pattern."""
     return lambda kind, message: pytest.raises(kind, match=message)

@@ -1,4 +1,4 @@
-"""Runs a script as Python would, or tests, with ttsim for their ttnn, and writes what a script's devices did."""
+"""Runs a script or tests with ttsim in place of ttnn, and writes reports on a script's devices."""
 
 import os
 import runpy
@@ -44,17 +44,17 @@ def run_script(
     record: Path | None = None,
     progress: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> str:
-    """Runs a script with Python's own ``sys.argv`` and ``sys.path``; returns what the tuner found, if it ran.
+    """Runs a script with the ``sys.argv`` and ``sys.path`` that Python would set; returns the tuner's results, if any.
 
-    What the script raises is raised once the report is written. Paths are relative to the folder at the start, whatever
-    folder the script changes to.
+    Errors of the script are raised after the report is written. Paths are relative to the folder at the start, even if
+    the script changes its folder.
 
     Args:
-        report: A folder for what its devices did; see `write_reports`. None for no report.
-        tell: Gets a line about each device that made a call, once its report is written.
-        tunes: Tune the convolutions that each device ran, too.
+        report: A folder for reports on the devices; see `write_reports`. None for no report.
+        tell: Receives a line about each device that made a call, after its report is written.
+        tunes: Also tune the convolutions of each device.
         record: A file for the calls of the device that the script opens (ttsim/study/networks/recorder.py).
-        progress: Gets what takes long, and shows that it goes on meanwhile.
+        progress: Shows the progress of long steps.
     """
     file, folder = path.absolute(), None if report is None else report.absolute()
     written = None if record is None else record.absolute()
@@ -80,10 +80,10 @@ def run_script(
 
 
 def script_profiles(script: Script) -> list[Profile]:
-    """The profiles of the devices that a script opens; raises what the script raises.
+    """The profiles of the devices that a script opens; raises the errors of the script.
 
-    What the script prints goes to stderr. Folder, environment and modules of the script's folder are restored, so that
-    several scripts run in one process.
+    The script's output goes to stderr. Working folder, environment and modules of the script's folder are restored, so
+    that one process can run several scripts.
     """
     file, folder, modules = script.path.absolute(), Path.cwd(), set(sys.modules)
     try:
@@ -107,7 +107,7 @@ def script_profiles(script: Script) -> list[Profile]:
 
 
 def within(trace: TracebackType | None, path: str) -> TracebackType | None:
-    """The part of a traceback that begins in a script; None if it never was there."""
+    """The part of a traceback from the first frame in a script; None if there is no such frame."""
     part = trace
     while part is not None and part.tb_frame.f_code.co_filename != path:
         part = part.tb_next
@@ -116,7 +116,7 @@ def within(trace: TracebackType | None, path: str) -> TracebackType | None:
 
 @contextmanager
 def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Makes ``sys.argv`` and ``sys.path`` those of a program."""
+    """A context that sets ``sys.argv`` and ``sys.path`` for a program."""
     before = sys.argv, list(sys.path)
     sys.argv = [str(path), *arguments]
     sys.path[0:1] = [str(path.resolve().parent)]
@@ -128,7 +128,7 @@ def as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def watched() -> Iterator[list[Profile]]:
-    """Profiles every device that this thread opens in a ``with`` block."""
+    """A context that profiles every device that this thread opens."""
 
     def profiled(device: Device) -> Profile:
         profile = Profile(device)
@@ -144,7 +144,7 @@ T = TypeVar("T")
 
 @contextmanager
 def listened(make: Callable[[Device], T] | None) -> Iterator[list[T]]:
-    """Makes something of every device that this thread opens in a ``with`` block; nothing without a function."""
+    """A context that calls a function, if given, with every device that this thread opens."""
     made: list[T] = []
 
     def watch(device: object) -> None:
@@ -162,9 +162,9 @@ def listened(make: Callable[[Device], T] | None) -> Iterator[list[T]]:
 def write_reports(profiles: Sequence[Profile], folder: Path) -> Iterator[str]:
     """Writes the report of each device that made a call, in order of opening, and yields a line about each.
 
-    device0.txt and device0.json hold the cycles call by call; network0.txt and network0.json all calls as one network;
-    report0.html is a self-contained page; `save_report` writes it, report0.json, report0.trace.json.gz and the files
-    for other tools in the folder generated.
+    device0.txt and device0.json have the cycles call by call; network0.txt and network0.json have all calls as one
+    network; report0.html is a self-contained page. `save_report` writes this page, report0.json,
+    report0.trace.json.gz, and files for other tools in the folder ``generated``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for number, profile in enumerate(profile for profile in profiles if profile.calls):

@@ -1,11 +1,11 @@
-"""softmax of tt_lib.fused_ops, which models of older releases use: five operations of ttnn on the device."""
+"""softmax of tt_lib.fused_ops, which older models use, composed of operations of ttnn."""
 
 import ttsim
 from ttsim.runtime.tensor import Tensor
 
 
 def softmax(x: Tensor, stable: bool = False) -> Tensor:
-    """exp(x) over its sum along the last of four axes; of x less its greatest number there where `stable` is set.
+    """Softmax along the last of four axes; with `stable`, the maximum along the axis is subtracted first.
 
     Raises the errors of ttnn's max, subtract, exp, sum, reciprocal and multiply.
     """

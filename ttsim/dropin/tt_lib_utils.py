@@ -1,4 +1,4 @@
-"""Names of tt_lib.utils, a module beside ttnn that models of older releases use: torch's tensors on the host."""
+"""Names of tt_lib.utils, a module that older models use: functions of torch tensors on the host."""
 
 import sys
 from typing import Any
@@ -10,10 +10,10 @@ from ttsim.runtime.torch_functions import TorchTensor
 
 
 def pad_activation(x: TorchTensor) -> TorchTensor:
-    """A float32 tensor with zeros behind its last two sides, up to whole tiles.
+    """A float32 tensor whose last two sides are padded with zeros to whole tiles, as rank 4.
 
-    Of one to three axes, [features], [batch, features] and [batch, rows, features], an axis of 1 is added before the
-    rows, and rows that are missing are one. Raises AssertionError for more than four axes.
+    Shapes [features], [batch, features] and [batch, rows, features] are extended to [batch, 1, rows, features] with
+    missing sides of 1. Raises AssertionError for a rank above 4.
     """
     _check_rank(x)
     rank = x.dim()
@@ -22,9 +22,9 @@ def pad_activation(x: TorchTensor) -> TorchTensor:
 
 
 def pad_weight(x: TorchTensor) -> TorchTensor:
-    """A float32 tensor with zeros behind its last two sides, up to whole tiles; one or two axes become four.
+    """A float32 tensor whose last two sides are padded with zeros to whole tiles; ranks 1 and 2 become rank 4.
 
-    Raises AssertionError for more than four axes.
+    Raises AssertionError for a rank above 4.
     """
     _check_rank(x)
     rank = x.dim()
@@ -44,23 +44,23 @@ def _padded(x: TorchTensor) -> TorchTensor:
 
 
 def tilize(x: TorchTensor) -> TorchTensor:
-    """The tensor as it is: from_torch makes tiles."""
+    """The tensor unchanged: from_torch tilizes."""
     return x
 
 
 def untilize(x: TorchTensor) -> TorchTensor:
-    """The tensor as it is: to_torch takes tiles apart."""
+    """The tensor unchanged: to_torch untilizes."""
     return x
 
 
 def tilize_to_list(x: TorchTensor) -> list[Any]:
-    """The numbers of a tensor in rows."""
+    """The elements of a tensor as a list, in row-major order."""
     numbers: list[Any] = x.reshape(-1).tolist()
     return numbers
 
 
 def tt2torch(ttx: Tensor) -> Any:
-    """The numbers of a device tensor."""
+    """The values of a device tensor."""
     return ttx.cpu().to_torch()
 
 
@@ -93,9 +93,9 @@ def is_close(
     max_mag: float = 4.0,
     max_mag_fraction: float = 0.02,
 ) -> Any:
-    """Whether each number of a differs from its neighbor in b by less than atol, max_mag x max_mag_fraction, or rtol.
+    """Whether each element of a differs from that of b by less than atol, max_mag * max_mag_fraction, or rtol.
 
-    rtol holds for |a| / |b| and for (|a| + 1) / (|b| + 1). The answer is a torch tensor of one truth value.
+    rtol applies to |a| / |b| and to (|a| + 1) / (|b| + 1). The result is a torch tensor with one boolean.
     """
     apart = (a - b).abs()
     ratios = [(a.abs() + offset) / (b.abs() + offset) for offset in (0, 1)]
@@ -106,7 +106,7 @@ def is_close(
 
 
 def print_diff_argmax(a: TorchTensor, b: TorchTensor, annotation: str = "") -> float:
-    """Prints where two tensors differ most, counted through all numbers, and returns this difference."""
+    """Prints the flat index where two tensors differ most, and returns this difference."""
     apart = (a - b).abs().reshape(-1)
     place = int(apart.argmax())
     first, second = (float(tensor.reshape(-1)[place]) for tensor in (a, b))

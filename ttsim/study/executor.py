@@ -151,8 +151,7 @@ def rare_collections() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Initializes a worker process: it ignores Ctrl-C, ends when its parent is killed, and collects garbage rarely.
-    """
+    """Initializes a worker process: it ignores Ctrl-C, ends when its parent is killed, and collects garbage rarely."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(*COLLECTIONS)
     parent = parent_process()
