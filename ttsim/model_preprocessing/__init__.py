@@ -1,4 +1,4 @@
-"""ttnn.model_preprocessing: parameters of torch models as tensors. torch is loaded when it is first needed."""
+"""ttnn.model_preprocessing: parameters of torch models as tensors. torch is loaded on first use."""
 
 from ttsim.model_preprocessing.arguments import (
     infer_ttnn_module_args,

@@ -1,4 +1,4 @@
-"""What the layers of a torch model are called with, found by running the model once."""
+"""The arguments of the layers of a torch model, recorded by running the model once."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,18 +27,18 @@ FIELDS: dict[str, tuple[type[ModuleArgs], tuple[str, ...]]] = {
 
 
 def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None, device: Any) -> DotDict | None:
-    """Runs a torch model once and returns what its layers were called with.
+    """Runs a torch model once and returns the arguments of its layers.
 
     Args:
         model: The torch model.
-        run_model: A function that calls the model it is given; None for no run.
-        device: An entry of the arguments of convolutions.
+        run_model: A function that calls the given model; None does not run it.
+        device: The device entry in the arguments of convolutions.
 
     Returns:
-        Arguments by the last part of a module's name, for convolutions, max pools and group norms, nested as modules
-        call each other: ``model.layers[0](x)`` gives key 0 of the model, since the list itself is not called. A dict of
-        its own modules for every other module that ran. A numeric name is a key as text and as number. Where
-        ``run_model`` calls no model but one of its layers, the arguments of that layer. None without ``run_model``.
+        Arguments of convolutions, max pools and group norms, keyed by the last part of the module's name and nested as
+        modules call each other: ``model.layers[0](x)`` gives key 0 of the model, because the list itself is not called.
+        Every other module that ran has a dict of its submodules. A numeric name is a key both as str and as int. If
+        ``run_model`` calls only one layer of the model, the arguments of that layer. None without ``run_model``.
 
     Raises:
         AttributeError: ``model`` is not a torch module.
@@ -84,7 +84,7 @@ def infer_ttnn_module_args(*, model: Any, run_model: Callable[[Any], Any] | None
 
 
 def _called_with(module: Any, inputs: Sequence[Any], device: Any) -> DotDict:
-    """The arguments of a module that begins to run; an empty dict for kinds of modules without arguments."""
+    """The arguments of a module that starts to run; an empty dict for module types without recorded arguments."""
     torch_kinds = [base.__name__ for base in type(module).__mro__ if base.__module__.startswith("torch.nn.")]
     kind = next((kind for kind in torch_kinds if kind in FIELDS), None)
     shape = next((tuple(value.shape) for value in inputs if hasattr(value, "shape")), None)
@@ -109,11 +109,11 @@ def _called_with(module: Any, inputs: Sequence[Any], device: Any) -> DotDict:
 
 
 def merge_ttnn_module_args_into_parameters(parameters: Any, ttnn_module_args: Any) -> Parameters:
-    """Adds to the parameters of each layer what it was called with, without the device, as ``ttnn_module_args``.
+    """Adds ``ttnn_module_args``, the layer's arguments without the device, to the parameters of each layer.
 
     Args:
-        parameters: Parameters of a model, which are changed in place.
-        ttnn_module_args: What `infer_ttnn_module_args` returned for the same model.
+        parameters: Parameters of a model; modified in place.
+        ttnn_module_args: The result of `infer_ttnn_module_args` for the same model.
 
     Returns:
         The same parameters.

@@ -1,4 +1,4 @@
-"""Parameters of whole torch models as tensors, together with what their layers are called with."""
+"""Parameters of torch models as tensors, together with the arguments of their layers."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -33,15 +33,15 @@ EXTRAS = ("ttnn_module_args", "convert_to_ttnn")  # what a user's function may a
 def convert_torch_model_to_ttnn_model(
     model: Any, *, convert_to_ttnn: Choice, custom_preprocessor: Preprocessor | None, name: str, ttnn_module_args: Any
 ) -> Parameters:
-    """The parameters of a torch module and of the modules in it.
+    """The parameters of a torch module and of its submodules.
 
     Args:
         model: The torch module.
         convert_to_ttnn: A function of a module and its name: whether its own parameters become tensors of ttsim.
-        custom_preprocessor: A function of a module and its name that returns the module's parameters, or nothing for
-            the default; None for the default everywhere.
+        custom_preprocessor: A function of a module and its name that returns the module's parameters, or an empty
+            result for the default; None for the default everywhere.
         name: Name of the module in the whole model.
-        ttnn_module_args: What the layers were called with, from `infer_ttnn_module_args`; None if that is not known.
+        ttnn_module_args: The arguments of the layers from `infer_ttnn_module_args`; None if unknown.
 
     Returns:
         Nested ParameterDicts and ParameterLists.
@@ -89,7 +89,7 @@ def convert_torch_model_to_ttnn_model(
 
 
 def _own_parameters(model: Any, *, converts: bool) -> dict[str, Any]:
-    """The parameters of a module itself; a Linear that stays torch's gets transposed weights as well."""
+    """The module's own parameters; a Linear that is not converted also gets transposed weights."""
     own = dict(model.named_parameters(recurse=False))
     if converts:
         return {name: from_torch(tensor, DTYPES[str(tensor.dtype).rpartition(".")[2]]) for name, tensor in own.items()}
@@ -113,7 +113,7 @@ def move_to_device(parameters: T, device: Device) -> T:
     """Parameters with all tensors of ttsim on a device.
 
     Args:
-        parameters: A ParameterDict, ParameterList or tensor; dicts and lists are changed in place.
+        parameters: A ParameterDict, ParameterList or tensor; dicts and lists are modified in place.
         device: The device.
 
     Returns:
@@ -148,18 +148,18 @@ def preprocess_model(
     run_model: Callable[[Any], Any] | None = None,
     reader_patterns_cache: Any = None,
 ) -> Parameters:
-    """The parameters of a torch model, together with what its layers are called with.
+    """The parameters of a torch model, together with the arguments of its layers.
 
     Args:
         model_name: A name for the real library's cache; nothing is cached here.
         version: A version for the real library's cache; nothing is cached here.
         initialize_model: A function that returns the torch model; required.
         convert_to_ttnn: A function of a module and its name: whether its own parameters become tensors; None for all.
-        custom_preprocessor: A function of a module and its name that returns the module's parameters, or nothing for
-            the default.
+        custom_preprocessor: A function of a module and its name that returns the module's parameters, or an empty
+            result for the default.
         device: The device that holds the tensors; None for the host.
-        prefix: What the names of modules begin with.
-        run_model: A function of the model that runs it once, so that layers get ``ttnn_module_args``.
+        prefix: Prefix of the names of modules.
+        run_model: A function that runs the given model once, which adds ``ttnn_module_args`` to layers.
         reader_patterns_cache: Accepted as in ttnn; nothing is cached here.
 
     Returns:

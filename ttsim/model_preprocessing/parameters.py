@@ -1,4 +1,4 @@
-"""Parameters of a model, and what its layers were called with, by name; items are attributes, too."""
+"""Parameters of a model and arguments of its layers, by name; items are also attributes."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -7,17 +7,17 @@ from ttsim.runtime.tensor import Tensor
 
 
 class DotDict(dict[Any, Any]):
-    """A dict whose items are attributes, too."""
+    """A dict whose items are also attributes."""
 
     def __getattr__(self, name: str) -> Any:
-        """The item of this name; raises AttributeError where there is none."""
+        """The item of this name; raises AttributeError if there is none."""
         try:
             return self[name]
         except KeyError:
             raise self._missing(name) from None
 
     def __delattr__(self, name: str) -> None:
-        """Takes the item of this name out; raises AttributeError where there is none."""
+        """Deletes the item of this name; raises AttributeError if there is none."""
         try:
             del self[name]
         except KeyError:
@@ -29,7 +29,7 @@ class DotDict(dict[Any, Any]):
 
 
 class ModuleArgs(DotDict):
-    """What a layer of a model was called with, for a function of ttnn that replaces the layer; items are attributes.
+    """The arguments of a layer, for a ttnn function that replaces the layer; items are also attributes.
 
     Examples:
         >>> ttnn.model_preprocessing.ModuleArgs(stride=2).stride
@@ -38,7 +38,7 @@ class ModuleArgs(DotDict):
 
 
 class Conv2dArgs(ModuleArgs):
-    """What a Conv2d was called with.
+    """The arguments of a Conv2d.
 
     Examples:
         >>> ttnn.model_preprocessing.Conv2dArgs(in_channels=4).in_channels
@@ -47,7 +47,7 @@ class Conv2dArgs(ModuleArgs):
 
 
 class ConvTranspose2dArgs(ModuleArgs):
-    """What a ConvTranspose2d was called with.
+    """The arguments of a ConvTranspose2d.
 
     Examples:
         >>> ttnn.model_preprocessing.ConvTranspose2dArgs(in_channels=4).in_channels
@@ -56,7 +56,7 @@ class ConvTranspose2dArgs(ModuleArgs):
 
 
 class MaxPool2dArgs(ModuleArgs):
-    """What a MaxPool2d was called with.
+    """The arguments of a MaxPool2d.
 
     Examples:
         >>> ttnn.model_preprocessing.MaxPool2dArgs(kernel_size=2).kernel_size
@@ -65,7 +65,7 @@ class MaxPool2dArgs(ModuleArgs):
 
 
 class GroupNormArgs(ModuleArgs):
-    """What a GroupNorm was called with.
+    """The arguments of a GroupNorm.
 
     Examples:
         >>> ttnn.model_preprocessing.GroupNormArgs(num_groups=2).num_groups
@@ -74,7 +74,7 @@ class GroupNormArgs(ModuleArgs):
 
 
 class ParameterDict(DotDict):
-    """Parameters by name, which can be nested: ``parameters.encoder[0].weight``; printed with shapes for values.
+    """Parameters by name, possibly nested: ``parameters.encoder[0].weight``; prints shapes instead of values.
 
     Examples:
         >>> ttnn.model_preprocessing.ParameterDict(weight=ttnn.zeros((2, 4)))
@@ -89,7 +89,7 @@ class ParameterDict(DotDict):
 
 
 class ParameterList(list[Any]):
-    """Parameters of a list of modules; printed as a ParameterDict.
+    """Parameters of a list of modules; printed like a ParameterDict.
 
     Examples:
         >>> 0 in ttnn.model_preprocessing.ParameterList(["first"])
@@ -109,7 +109,7 @@ Parameters: TypeAlias = ParameterDict | ParameterList
 
 
 def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
-    """A dict, and the dicts in it, as ParameterDicts; a ModuleArgs stays as it is.
+    """Converts a dict and its nested dicts to ParameterDicts; a ModuleArgs is not converted.
 
     Args:
         dictionary: Values by name.
@@ -133,7 +133,7 @@ def make_parameter_dict(dictionary: Mapping[Any, Any]) -> ParameterDict:
 
 
 def _drawn(parameters: Any, indent: str = "") -> str:
-    """Parameters as text, nested ones further in."""
+    """Parameters as text; nested parameters are indented."""
     inner = indent + "  "
     if isinstance(parameters, ParameterDict):
         lines, brackets = [f"{name}: {_drawn(value, inner)}" for name, value in parameters.items()], "{}"

@@ -1,4 +1,4 @@
-"""Parameters of single torch modules as functions of ttnn take them."""
+"""Parameters of single torch modules in the form that functions of ttnn accept."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -110,7 +110,7 @@ def preprocess_embedding_weight(weight: Any, *, dtype: DataType) -> Tensor:
 
 
 def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[TorchTensor, TorchTensor]:
-    """Weight and bias of one convolution that equals a torch Conv2d and the BatchNorm2d after it, in evaluation.
+    """Weight and bias of a convolution equal to a torch Conv2d followed by a BatchNorm2d, in evaluation mode.
 
     Args:
         conv: The Conv2d.
@@ -138,12 +138,12 @@ def fold_batch_norm2d_into_conv2d(conv: Any, bn: Any) -> tuple[TorchTensor, Torc
 
 
 def default_preprocessor(model: Any, name: str, ttnn_module_args: Any) -> ParameterDict:
-    """The parameters of a torch Linear, LayerNorm or Embedding as functions of ttnn take them.
+    """The parameters of a torch Linear, LayerNorm or Embedding in the form that functions of ttnn accept.
 
     Args:
         model: The torch module.
         name: Name of the module; not used.
-        ttnn_module_args: What the module was called with; not used.
+        ttnn_module_args: The arguments of the module; not used.
 
     Returns:
         The parameters by name; an empty ParameterDict for other modules.

@@ -1,13 +1,14 @@
-"""oneDNN's transposed convolution and its gradients on a simulated device, under oneDNN's names.
+"""oneDNN's transposed convolution and its gradients on a simulated device, with oneDNN's names.
 
-All take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, on one, two or three spatial axes.
-``precision="ieee"`` gives results nearly as if computed in float32 and rounded once: numbers are multiplied in slices,
-float32 in 13 passes of LoFi and the other two in 8, and the plan holds all of them. Slices lie on one grid for each
-tensor, so that what products lose is measured by the largest numbers: before that rounding, the sum of n products of a
-and b is off by less than n * max|a| * max|b| * 2**-22 (float16 and bfloat16: 2**-16), besides the rounding of float32
-sums. ``precision="device"`` is a single pass, which cuts float32 to TF32. ``precision="float64"``, for tests, computes
-with float64 arrays as no device does, whatever its ``values``; plan, memory and cycles are those of "ieee" for float32.
-Without a device, a call runs on the default device or on a fresh one with ``values="fast"``.
+All functions take and return numpy arrays of float32, float16 or ml_dtypes.bfloat16, with one, two or three spatial
+axes. ``precision="ieee"`` gives nearly the results of float32 arithmetic rounded once: numbers are split into slices,
+which are multiplied in 13 passes of LoFi for float32 and 8 passes for float16 and bfloat16; the plan includes all
+passes. All slices of a tensor have the same exponents, so errors scale with the largest numbers: before rounding, the
+sum of n products of a and b is off by less than n * max|a| * max|b| * 2**-22 (float16 and bfloat16: 2**-16), plus the
+rounding of float32 sums. ``precision="device"`` is a single pass, which truncates float32 to TF32.
+``precision="float64"``, for tests, computes with float64 arrays regardless of ``values``; plan, memory and cycles are
+those of "ieee" for float32. Without a device, a call runs on the default device or on a fresh device with
+``values="fast"``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,18 +62,18 @@ def conv_transpose(
         weights: [*kernel, O / groups, I] for weights_format XOI, [I, O / groups, *kernel] for IOX,
             [O / groups, I, *kernel] for OIX and [*kernel, I, O / groups] for XIO.
         bias: [O]; None for no bias.
-        strides: One for every spatial axis; required, and so are pads_begin, pads_end and dilations.
-        pads_begin: What is cut off at the beginning of the full output.
-        pads_end: What is cut off at the end of the full output.
+        strides: A stride for every spatial axis; required, like pads_begin, pads_end and dilations.
+        pads_begin: Positions cut off at the beginning of the full output.
+        pads_end: Positions cut off at the end of the full output.
         dilations: Distances between taps; 1 for a dense kernel.
-        auto_pad: "none" for the given pads, "same_upper", "same_lower" or "valid", in any case.
-        output_padding: What is added at the end of the output.
+        auto_pad: "none" for the given pads, "same_upper", "same_lower" or "valid", in upper or lower case.
+        output_padding: Positions added at the end of the output.
         groups: Groups of channels.
         data_format: "NXC" or "NCX".
         weights_format: "XOI", "IOX", "OIX" or "XIO".
-        device: The device; None for the default device, or a new one with ``values="fast"``.
-        precision: "ieee" for results almost as in float32, "device" for a single pass, which cuts float32 to TF32, or
-            "float64" for float64 arrays, as no device computes; see `ttsim.onednn`.
+        device: The device; None for the default device, or a new device with ``values="fast"``.
+        precision: "ieee" for nearly the results of float32, "device" for a single pass, which truncates float32 to
+            TF32, or "float64" for float64 arithmetic, which no device has; see `ttsim.onednn`.
         lowering: "zero_insertion" inserts zeros between the positions of src, as ttnn does; "phase" computes each
             output phase as a small dense convolution.
         dst_shape: The shape that the result must have; None for any.
@@ -121,7 +122,7 @@ def conv_transpose_backward_data(
 
     Args:
         diff_dst: Gradient of the destination.
-        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        output_padding: The output padding of `conv_transpose`; None derives it from the sizes.
         src_shape: The shape that the result must have; None for any.
 
     Returns:
@@ -162,8 +163,8 @@ def conv_transpose_backward_weights(
     Args:
         src: The source of the forward operation.
         diff_dst: Gradient of the destination.
-        weights_shape: Shape of the weights as they are stored, groups included.
-        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        weights_shape: Shape of the weights as stored, including groups.
+        output_padding: The output padding of `conv_transpose`; None derives it from the sizes.
         diff_weights_shape: The shape that the result must have; it may replace weights_shape.
 
     Returns:
@@ -204,8 +205,8 @@ def conv_transpose_backprop_filters(
     Args:
         input_forward: The source of the forward operation.
         output_delta: Gradient of the destination.
-        filter_shape: Shape of the filter as it is stored, groups included.
-        output_padding: That of `conv_transpose`; None derives it from the sizes.
+        filter_shape: Shape of the filter as stored, including groups.
+        output_padding: The output padding of `conv_transpose`; None derives it from the sizes.
         filter_format: "XIO" or "OIX"; the newer formats are accepted as well.
 
     Returns:

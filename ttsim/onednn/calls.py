@@ -1,4 +1,4 @@
-"""From the arguments of a oneDNN operation to a validated call, its plan and its run."""
+"""Validates, plans and runs calls of oneDNN operations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ LOWERINGS: Final = (Lowering.ZERO_INSERTION, Lowering.PHASE)  # others make call
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Prepared:
-    """What all calls share whose arguments are alike but for their numbers."""
+    """The part of a call that depends on its arguments without the values of arrays."""
 
     name: str
     problem: Deconvolution  # Its sizes, types and formats
@@ -51,7 +51,7 @@ class Prepared:
 
     @cached_property
     def key(self) -> ProgramKey:
-        """All that decides the plan."""
+        """Everything that determines the plan."""
         return ProgramKey((self.plan.func, self.plan.args, *self.plan.keywords.items()))
 
     @cached_property
@@ -83,10 +83,10 @@ class Call:
 def call_of(
     names: Names, attributes: dict[str, Any], precision: Any, arrays: Mapping[str, Any], **options: Any
 ) -> Call:
-    """A call with the attributes of the text, of arrays by their names in the plan; raises ArgumentError.
+    """A call with oneDNN's attributes on arrays keyed by their names in the plan; raises ArgumentError.
 
-    ``options`` are ``lowering``, ``dst_shape`` and ``strict`` of ConvTranspose, ``src_shape`` of its data gradient,
-    ``weights_shape`` and ``declared`` of its weights' gradient in the newer or older form.
+    ``options`` are ``lowering``, ``dst_shape`` and ``strict`` of ConvTranspose, ``src_shape`` of its data gradient, and
+    ``weights_shape`` and ``declared`` of its weights gradient in the newer or older form.
     """
     if names is FORWARD:
         require_type(FORWARD.operation, bool, strict=options.get("strict", False))
@@ -100,7 +100,7 @@ def call_of(
 def _prepared(
     operands: dict[str, Operand], names: Names, attributes: dict[str, Any], *, lowering: str = "", **options: Any
 ) -> Prepared:
-    """A call of any direction, checked; ``options`` are further arguments of its checks."""
+    """A checked call of any direction; ``options`` are further arguments of its checks."""
     if "diff_dst" not in operands:
         bias = operands.get("bias")
         problem = checks.forward(operands["src"], operands["weights"], bias, attributes, **options)
@@ -124,17 +124,17 @@ def _prepared(
 
 
 def run(call: Call, device: Device | None = None) -> Array:
-    """The result of a call.
+    """Runs a call.
 
     Args:
         call: A validated call, from ``OPERATIONS[name].call(inputs, attributes)``.
-        device: The device; None for the default device, or a new one with ``values="fast"``.
+        device: The device; None for the default device, or a new device with ``values="fast"``.
 
     Returns:
-        The array; on a device with ``values="off"`` and in a capture without dispatch, NaN everywhere, without memory.
+        The array; on a device with ``values="off"`` and in a capture without dispatch, all NaN without using memory.
 
     Raises:
-        ArgumentTypeError: ``call`` is no Call, or ``device`` is not a device.
+        ArgumentTypeError: ``call`` is not a Call, or ``device`` is not a device.
         DeviceError: The call does not fit the device.
 
     Examples:
@@ -173,7 +173,7 @@ def run(call: Call, device: Device | None = None) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOperation:
-    """An operation as a graph holds it: inputs by position, attributes by name; ``OPERATIONS`` has them by name.
+    """An operation of a graph: inputs by position, attributes by name; ``OPERATIONS`` has all operations by name.
 
     Examples:
         >>> ttnn.onednn.OPERATIONS["ConvTranspose"].inputs
@@ -193,13 +193,13 @@ class GraphOperation:
         precision: str = "ieee",
         lowering: str = Lowering.ZERO_INSERTION.value,
     ) -> Call:
-        """Validates a call without running it; raises ArgumentError where an argument breaks a rule of the text.
+        """Validates a call without running it; raises ArgumentError if an argument breaks a rule of oneDNN.
 
         Args:
-            inputs: Arrays in the order of the text; optional ones may be None or left out.
-            attributes: By the text's names.
+            inputs: Arrays in oneDNN's order; optional inputs may be None or omitted.
+            attributes: Attributes with oneDNN's names.
             precision: "ieee", "device" or "float64".
-            lowering: Of the forward operation, "zero_insertion" or "phase".
+            lowering: For the forward operation, "zero_insertion" or "phase".
         """
         tensors = list(inputs)
         if not self.required <= len(tensors) <= len(self.inputs) or any(
@@ -221,12 +221,12 @@ class GraphOperation:
         precision: str = "ieee",
         lowering: str = Lowering.ZERO_INSERTION.value,
     ) -> Array:
-        """Validates and runs a call; the arguments are those of `call`, and where to run."""
+        """Validates and runs a call; takes the arguments of `call` and the device."""
         return run(self.call(inputs, attributes, precision=precision, lowering=lowering), device)
 
 
 def _graph_call(names: Names, inputs: Sequence[Any], attributes: dict[str, Any], precision: str, lowering: str) -> Call:
-    """A call with the attributes of a graph, where the layout of weights has a default of its own."""
+    """A call with the attributes of a graph operation, which has its own default layout of weights."""
     attributes = {names.weights_format: names.usual_format} | attributes
     roles: tuple[str, ...]
     options: dict[str, Any]

@@ -1,1 +1,1 @@
-"""What is written down while calls run: captures, memory reports, profiles."""
+"""Records of calls: captures, memory reports, profiles."""

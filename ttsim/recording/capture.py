@@ -1,8 +1,8 @@
 """Converts events into the nodes that the real library's ``end_graph_capture`` returns, and back.
 
 A node is a dict: counter, node_type, params, connections (counters of its successors), arguments, input_tensors
-(counters of the tensors that a function reads) and stacking_level; the end of a function that ran device operations has
-duration_ns, their kernel time. Host operations of the real library on weights before the transfer are not recorded.
+(counters of the tensors that a function reads) and stacking_level; the end node of a function that ran device
+operations has duration_ns, their kernel time. The real library's host operations on weights are not recorded.
 """
 
 import json
@@ -46,7 +46,7 @@ def host_params(spec: TensorSpec, number: int) -> dict[str, object]:
 
 
 def device_params(tensor: WrittenTensor, buffer: Mapping[str, object]) -> dict[str, object]:
-    """The parameters of a node of a device tensor, whose buffer has the parameters `buffer`."""
+    """The parameters of a node of a device tensor; `buffer` are the parameters of its buffer."""
     where = {"address": tensor.address, "device_id": DEVICE_ID, "mesh_device_id": MESH_ID}
     return {
         **host_params(tensor.spec, tensor.number),
@@ -60,7 +60,7 @@ def device_params(tensor: WrittenTensor, buffer: Mapping[str, object]) -> dict[s
 
 
 def buffer_params(place: BufferSpec | MemoryConfig, size_bytes: int) -> dict[str, object]:
-    """The parameters that all nodes about a buffer of so many bytes have."""
+    """The common parameters of nodes about a buffer of this size."""
     kind = place.buffer_type
     return {
         "buffer_type": kind.value,
@@ -72,7 +72,7 @@ def buffer_params(place: BufferSpec | MemoryConfig, size_bytes: int) -> dict[str
 
 
 def tensor_text(spec: TensorSpec, *, storage: str) -> str:
-    """A tensor as the text of an argument; `storage` is DeviceStorage or HostStorage."""
+    """The text of a tensor argument; `storage` is DeviceStorage or HostStorage."""
     return (
         f"Tensor(storage={storage}(),tensor_spec=TensorSpec(logical_shape={shape_text(spec)},tensor_layout="
         f"{layout_fields(spec)}{spec.memory_config})))"
@@ -97,7 +97,7 @@ SCRATCHPAD = "scratchpad_allocate"
 
 
 class NodeText(NamedTuple):
-    """The kernel time and the attributes of a device operation that ended."""
+    """The kernel time and the attributes of a finished device operation."""
 
     nanoseconds: int = 0  # Kernel time; 0 without a model, or if the operation did not run
     attributes: tuple[tuple[str, str], ...] = ()  # Printed by the real library's profiler, by name
@@ -119,7 +119,7 @@ def nodes(events: Sequence[Event], tell: Tell = lambda begin, end: NodeText()) -
 
 
 def events(trace: Sequence[Mapping[str, Any]]) -> list[Event]:
-    """The events of buffers and circular buffers in the nodes, without names and grids."""
+    """The events of buffers and circular buffers in nodes, without names and grids."""
     result: list[Event] = []
     for node in trace:
         kind, params = node["node_type"], node["params"] or {}
@@ -145,7 +145,7 @@ def _buffer(params: Mapping[str, Any]) -> BufferSpec:
 
 
 class _Open(NamedTuple):
-    """A function that has begun: its node, its event, and the nanoseconds of its device operations so far."""
+    """A running function: its node, its event, and the nanoseconds of its device operations so far."""
 
     node: Node
     begin: OperationBegin
@@ -182,7 +182,7 @@ class _Writer:
                 freed["connections"] += [function.node["counter"] for function in self._open[-1:]]
 
     def finish(self) -> None:
-        """Ends the functions that an error left open, and the capture."""
+        """Ends functions that an error left open, and the capture."""
         while self._open:
             self._end(OperationEnd(self._open[-1].begin.name))
         end = self.node("capture_end", None)
@@ -224,7 +224,7 @@ class _Writer:
             result["input_tensors"].append(node["counter"])
 
     def _end(self, event: OperationEnd) -> None:
-        """Ends the open function and connects the end to the outputs and to the next function."""
+        """Ends the open function and connects its end node to the outputs and to the next function."""
         start, begin, taken = self._open[-1]
         aborted = {"aborted": "true"} if event.aborted else {}
         result = self._child("function_end", {**aborted, "name": event.name})
@@ -250,9 +250,9 @@ class _Writer:
         return self.node("tensor", host_params(spec, self._next_number - 1))
 
     def _device_tensor(self, tensor: WrittenTensor, lies_in: BufferSpec | None = None) -> Node:
-        """Appends a tensor and connects it to its buffer, which is appended behind it if the capture lacks it.
+        """Appends a tensor and connects it to its buffer; appends the buffer as well if the capture lacks it.
 
-        A buffer that the capture lacks was there before, or is that of an empty tensor, for which none is allocated.
+        The capture lacks buffers from before the capture, and buffers of empty tensors, which are not allocated.
         """
         key = (tensor.number, tensor.address)
         known = self._buffers.get(key)
@@ -270,7 +270,7 @@ class _Writer:
         return node
 
     def _buffer_event(self, event: BufferAllocated | BufferFreed) -> None:
-        """A buffer that is allocated or freed, inside the function that does so."""
+        """Appends the allocation or release of a buffer to the open function."""
         buffer, key, freed = event.buffer, (event.number, event.address), isinstance(event, BufferFreed)
         spec = None if freed else event.tensor
         if event.by == TO_DEVICE and spec is not None:
@@ -299,7 +299,7 @@ class _Writer:
 
 
 def captured_nodes(events: Sequence[Event], op_models: OpModels) -> list[Node]:
-    """The nodes of a capture, for devices whose operations have these models; equal programs are timed once."""
+    """The nodes of a capture, timed by `op_models`; equal programs are timed once."""
     known: dict[object, NodeText] = {}
 
     def tell(begin: OperationBegin, end: OperationEnd) -> NodeText:
@@ -339,7 +339,7 @@ TENSOR_LEVEL = 1  # tensors of deeper levels are no vertices
 
 
 def pretty_format(captured_graph: Sequence[GraphNode]) -> str:
-    """One line for each node of a capture, indented by function; lines are filled to 50 columns."""
+    """One line per node of a capture, indented by function; lines are padded to 50 columns."""
     lines, indent = [], ""
     for node in captured_graph:
         kind, params = node["node_type"], node["params"] or {}

@@ -1,7 +1,7 @@
-"""Statistics of a device's memories under ttnn's names, and the CSV files that the real library dumps.
+"""Statistics of a device's memories with ttnn's names, and the CSV files that the real library dumps.
 
-The block table is that of tt-metal's allocator: addresses count from the start of the bank's free range, and blocks
-have the allocator's own numbers.
+The block table is the table of tt-metal's allocator: addresses are relative to the start of the bank's allocatable
+range, and blocks have the allocator's numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ TOTALS = ("total_bytes_per_bank", "allocated_bytes_per_bank", "free_bytes_per_ba
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryView:
-    """How full a memory is, in bytes of one bank; the names are ttnn's.
+    """The occupancy of a memory, in bytes of one bank; field names are ttnn's.
 
     Examples:
         >>> view = ttnn.get_memory_view(device, ttnn.BufferType.L1)
@@ -46,7 +46,7 @@ class MemoryView:
 
 
 def get_memory_view(device: Device, buffer_type: BufferType) -> MemoryView:
-    """How full a memory of a device is.
+    """The occupancy of a memory of a device.
 
     Args:
         device: The device.
@@ -86,11 +86,11 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
 
     Args:
         device: The device.
-        prefix: What the names of the files begin with.
+        prefix: Prefix of the file names.
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: ``prefix`` cannot be part of a file's name.
+        ArgumentError: ``prefix`` cannot be part of a file name.
         OSError: A file cannot be written.
 
     Examples:
@@ -114,7 +114,7 @@ def dump_device_memory_state(device: Device, prefix: str = "") -> None:
 def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str, str]:
     """The texts of the real library's three memory reports, by file name.
 
-    With `before_closing`, a closed device, whose memories are empty, is reported as before closing.
+    With `before_closing`, a closed device is reported with its memories before closing.
     """
     last = device.machine.at_close if before_closing else None
     allocator = _as_it_is(device) if last is None else last
@@ -136,12 +136,12 @@ def memory_reports(device: Device, *, before_closing: bool = False) -> dict[str,
 
 
 def _as_it_is(device: Device) -> Allocator:
-    """A consistent copy of the device's blocks between two calls, whatever other threads do meanwhile."""
+    """A consistent copy of the device's blocks between two calls, safe against other threads."""
     return locked(device.machine, lambda: device.machine.allocator.copy())
 
 
 def _block_table(blocks: Sequence[Block], none: object) -> list[tuple[object, ...]]:
-    """Number, address, size, neighbors and use of blocks, in the order of their numbers."""
+    """Number, address, size, neighbors and use of blocks, sorted by number."""
     numbers = [none, *(block.number for block in blocks), none]
     return sorted(
         (block.number, block.address - blocks[0].address, block.size_bytes, before, after, USES[block.allocated])

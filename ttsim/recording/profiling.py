@@ -1,4 +1,4 @@
-"""Measures calls in simulated time: a profile of all calls of a ``with`` block, and the estimate of a single call."""
+"""Simulated time of calls: a profile of all calls of a ``with`` block, and the estimate of a single call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -51,7 +51,7 @@ class ShownCycles(CycleReport):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """A page in a frame."""
+        """An HTML page in a frame."""
         return page_frame(page_of_calls(self))
 
 
@@ -61,7 +61,7 @@ class ShownNetwork(NetworkReport):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """A page in a frame."""
+        """An HTML page in a frame."""
         return page_frame(page_of_network(self))
 
 
@@ -82,18 +82,18 @@ class Profile:
         self.advice: Advice | None = None  # For its page; None if nobody looked for faster configs
 
     def report(self, *, suggestions: bool = False) -> CycleReport:
-        """The cycles of all calls that have run so far; the profile may go on.
+        """The cycles of all calls so far; the profile may continue.
 
-        With `suggestions`, the calls are timed again for every figure of the machine, to find those that they depend
-        on. (`estimate_cycles` finds out what other configs would give.)
+        With `suggestions`, the calls are timed again with other values of every figure of the machine, to find the
+        figures that matter. (`estimate_cycles` tries other configs.)
         """
         report = cycle_report(self.taken(), self.device.spec, ShownCycles)
         return replace(report, advice=self.machine_advice(report.cycles)) if suggestions else report
 
     def network(self) -> NetworkReport:
-        """Everything that has run so far as one network; the profile may go on.
+        """All calls so far as one network; the profile may continue.
 
-        All device operations in order, sums of them by kind and by line of the script, and L1 at its fullest moment.
+        The report has all device operations in order, sums by kind and by line of the script, and the peak of L1.
         """
         return network_report(self.runs(), self.device.spec, ShownNetwork)
 
@@ -106,11 +106,11 @@ class Profile:
 
     @property
     def ran(self) -> list[RanCall]:
-        """The calls that ran a device operation, in order."""
+        """The calls that ran device operations, in order."""
         return [call for call in self.calls if call.ran]
 
     def machine_advice(self, cycles: int) -> Advice:
-        """What the calls depend on that have run so far, and take so many cycles; their plans are held."""
+        """The figures of the machine that the calls so far depend on, with fixed plans."""
         models = self.device.op_models  # cycles are fractions, so that small changes show
         sensitivity = sensitivities(
             self.device.spec, lambda spec: fsum(cycles_of(call, spec, op_models=models) for call in self.ran)
@@ -122,7 +122,7 @@ class Profile:
         )
 
     def measured(self) -> Measured:
-        """What the calls take that have run so far."""
+        """The cost of all calls so far."""
         taken = self.taken()
         plans = [call.plan for call in self.calls]
         decisions = (decision for plan in plans for decision in plan.decisions if decision.name == SCHEME_DECISION)
@@ -135,7 +135,7 @@ class Profile:
         )
 
     def taken(self) -> list[CallRun]:
-        """What each of the calls took that ran."""
+        """The cycles of each call."""
         device = self.device
         return [timed_call(call, device.spec, op_models=device.op_models, plans=device.plans) for call in self.ran]
 
@@ -147,7 +147,7 @@ class Profile:
 def timed_call(
     call: RanCall, spec: DeviceSpec, *, op_models: OpModels = OP_MODELS, plans: PlanCache | None = None
 ) -> CallRun:
-    """The cycles of a call on a device; `plans` caches the cycles of plans."""
+    """The cycles of a call on a device; `plans` is a cache of the cycles of plans."""
 
     def run(operations: Sequence[TimedOperation]) -> CallRun:
         return CallRun(
@@ -205,7 +205,7 @@ def runs_of(calls: Sequence[RanCall], taken: Sequence[CallRun], spec: DeviceSpec
 
 
 def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
-    """The events that end device operations, without the ends of the library's functions."""
+    """The end events of device operations, without those of the library's functions."""
     ops = []
     for event in events:
         if isinstance(event, OperationBegin):
@@ -215,7 +215,7 @@ def ends_of_operations(events: Sequence[Event]) -> Iterator[OperationEnd]:
 
 
 def fullest_moments(call: RanCall) -> Iterator[tuple[BufferAllocated, ...]]:
-    """The buffers in L1 at the fullest moment of each device operation of a call, oldest first."""
+    """The buffers in L1 at the peak of each device operation of a call, oldest first."""
     fullest: tuple[BufferAllocated, ...] | None = None
     before = (event for event in call.before if _on_chip(event))
     for event, live in living(before, (event for event in call.events if _on_chip(event))):
@@ -236,10 +236,10 @@ def _bank_bytes(buffers: Sequence[BufferAllocated]) -> int:
 
 
 def places(calls: Sequence[RanCall]) -> list[str]:
-    """The lines that made each call, without the lines that all calls have in common.
+    """The script lines of each call, without the lines that all calls have in common.
 
-    "net.py:12 > block.py:30" is the call that line 30 of block.py made when line 12 of net.py ran it; the innermost
-    line is always part of the text. File paths are relative to the folder that holds all files.
+    "net.py:12 > block.py:30" is a call in line 30 of block.py, which line 12 of net.py called; the innermost line is
+    always included. File paths are relative to the common folder of all files.
     """
     texts = (
         [
@@ -252,7 +252,7 @@ def places(calls: Sequence[RanCall]) -> list[str]:
 
 
 def sources(calls: Sequence[RanCall]) -> dict[str, str]:
-    """The texts of the files that made the calls, by the file names of `places`; only of files that can be read."""
+    """The texts of the files of the calls, keyed by the file names of `places`; only readable files."""
     pairs = (
         (shown.file, site.file)
         for call, stack in zip(calls, stacks_of(calls), strict=True)
@@ -263,7 +263,7 @@ def sources(calls: Sequence[RanCall]) -> dict[str, str]:
 
 
 def stacks_of(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
-    """The lines that made each call, outermost first, without the lines that all calls have in common.
+    """The script lines of each call, outermost first, without the lines that all calls have in common.
 
     File names are those of `places`.
     """
@@ -279,7 +279,7 @@ def stacks_of(calls: Sequence[RanCall]) -> list[tuple[CallSite, ...]]:
 
 
 def _file(file: str, folder: str) -> str:
-    """A file's path relative to a folder, with slashes; names that are no path, such as <stdin>, stay the same."""
+    """A file's path relative to a folder, with slashes; names such as <stdin> are unchanged."""
     return PurePath(relpath(file, folder)).as_posix() if isabs(file) else basename(file)
 
 
@@ -298,14 +298,13 @@ def page_of_run(profile: Profile, network: NetworkReport, report: CycleReport) -
 def profile(device: Device) -> AbstractContextManager[Profile]:
     """Records the calls of a ``with`` block on one device; profiles may nest.
 
-    Calls that a graph capture does not dispatch take no time and are not recorded, and neither are calls on a device
-    that was opened with ``cycles=False``.
+    Calls in a graph capture without dispatch, and calls on a device opened with ``cycles=False``, are not recorded.
 
     Args:
         device: The device.
 
     Returns:
-        A context manager, which gives the Profile.
+        A context manager that yields the Profile.
 
     Raises:
         ArgumentTypeError: The argument is not a device.
@@ -334,14 +333,14 @@ def _profile(device: Device) -> Iterator[Profile]:
 def estimate_cycles(
     function: Callable[..., Any], /, *arguments: Any, device: Device, suggestions: bool = False, **options: Any
 ) -> CycleReport:
-    """The cycles that a call would take; the call is planned on a copy of the device's memory, without values.
+    """Estimates the cycles of a call; the call is planned on a copy of the device's memory, without values.
 
     Args:
         function: A function of this library, such as ``ttsim.conv_transpose2d`` or ``ttsim.add``.
         arguments: Positional arguments of the call; a tensor may be a Tensor, a TensorSpec or a TensorDescription.
-        device: The device, which stays as it is; functions with a ``device`` parameter receive it.
-        suggestions: Search for faster configs as well, and for the figures of the machine that the call depends on: the
-            report's ``advice``. The search is bounded and takes about ten times as long as the call.
+        device: The device, which stays unchanged; ttsim supplies a ``device`` parameter of the function.
+        suggestions: Also search for faster configs and for the figures of the machine that the call depends on (the
+            report's ``advice``). The search is bounded and takes about ten times as long as the call.
         options: Keyword arguments of the call.
 
     Returns:
@@ -349,7 +348,7 @@ def estimate_cycles(
 
     Raises:
         ArgumentTypeError: ``function`` cannot be called, or ``device`` is not a device.
-        TTSimError: Whatever the call itself raises.
+        TTSimError: Any error of the call itself.
 
     Examples:
         >>> tensor = ttnn.TensorDescription((1, 1, 32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, ttnn.DRAM_MEMORY_CONFIG)
@@ -390,9 +389,9 @@ def planned(
     suggestions: bool = False,
     gives_device: bool = True,
 ) -> Profile:
-    """The profile of one call that is planned on a copy of the device, without values; tensors may be descriptions.
+    """The profile of one call, planned on a copy of the device without values; tensors may be descriptions.
 
-    A parameter ``device`` of the function gets the copy, unless ``gives_device`` says to leave it as the call has it.
+    A parameter ``device`` of the function receives the copy, unless ``gives_device`` is false.
     """
     with uncaptured(), copy_of(device, suggestions=suggestions) as copy:
         positional = [twin(value, device, copy) for value in arguments]
@@ -405,7 +404,7 @@ def planned(
 
 
 def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TTSimError:
-    """The refusal that an error of a call is: arguments that ``op`` does not take are one; other errors are raised."""
+    """The error as a TTSimError: also a TypeError for arguments that ``op`` does not accept; raises other errors."""
     if isinstance(error, TTSimError):
         return error
     try:
@@ -419,7 +418,7 @@ def refusal_by(error: Exception, op: Callable[..., Any], args: Sequence[Any], kw
 
 @contextmanager
 def uncaptured() -> Iterator[None]:
-    """Hides a ``with`` block from running graph captures."""
+    """A context that active graph captures do not record."""
     before = current()
     if before.captures:
         remember(replace(before, captures=()))
@@ -444,7 +443,7 @@ def copy_of(device: Device, *, suggestions: bool = False) -> Device:
 
 
 def twin(value: Any, device: Device, copy: Device) -> Any:
-    """The same value for a call on the copy: tensors and descriptions become tensors there, also in lists.
+    """An argument for a call on the copy: tensors and descriptions, also in lists, become tensors on the copy.
 
     Raises DeviceError for a tensor on another device than the one that was copied.
     """

@@ -1,6 +1,6 @@
-"""What a call would take of a device, asked by the names of tt-metal's graph queries (graph_query_op_constraints.hpp).
+"""Queries of the memory and time of calls, with the names of tt-metal's graph queries (graph_query_op_constraints.hpp).
 
-Every query runs on a device of its own, made like the one that is asked about: nothing is placed, run or cached there.
+Every query runs on its own copy of the device, so the device itself stays unchanged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,17 +44,17 @@ MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 def query_op_constraints(
     op: Callable[..., Any], device: Device, /, *args: Any, **kwargs: Any
 ) -> ConstraintQueryResponse:
-    """The memory that a call would take, from its plan alone; nothing is placed, so nothing is out of memory.
+    """The memory that a call would take, from its plan; nothing is allocated, so it is never out of memory.
 
-    A result larger than L1 has status Success, as in tt-metal: compare the peaks with L1, or ask
-    `query_op_constraints_with_initial_state`, which places results.
+    As in tt-metal, a result larger than L1 has the status Success: compare the peaks with the size of L1, or use
+    `query_op_constraints_with_initial_state`, which allocates results.
 
     Args:
-        op: A function of this library, or a function that calls some.
-        device: The device; it stays as it is.
-        args: Arguments of the call. A TensorSpec or TensorDescription stands for a tensor that lies on the device, and
-            counts in the peaks; a Tensor counts as lying there before.
-        kwargs: Keyword arguments of the call, alike.
+        op: A function of this library, or a function that calls functions of this library.
+        device: The device; it stays unchanged.
+        args: Arguments of the call. A TensorSpec or TensorDescription represents a tensor on the device and counts in
+            the peaks; a Tensor counts as allocated before the call.
+        kwargs: Keyword arguments of the call, with the same rules.
 
     Returns:
         The response; a refused call has the status Error and the text of its error.
@@ -74,25 +74,25 @@ def query_op_constraints(
 def query_op_constraints_with_initial_state(
     op: Callable[..., Any], device: Device, initial_state: MockAllocatorState, /, *args: Any, **kwargs: Any
 ) -> QueryOutput:
-    """The memory that a call takes on top of what lies there; its results are placed, its arguments are not.
+    """The memory that a call takes in addition to a given state; results are allocated, arguments are not.
 
-    Programs are not cached: what a program keeps in L1_SMALL is free again after the call. An argument that the call
-    frees stays in the state, and a result that is a view of an argument has address 0.
+    Programs are not cached: their buffers in L1_SMALL are free after the call. An argument that the call frees stays in
+    the state, and a result that is a view of an argument has address 0.
 
     Args:
-        op: A function of this library, or a function that calls some.
-        device: The device; it stays as it is.
-        initial_state: What lies in memory before the call, the call's own arguments among it.
-        args: Arguments of the call. A TensorSpec or a Tensor stands for a tensor whose memory is in the state.
-        kwargs: Keyword arguments of the call, alike.
+        op: A function of this library, or a function that calls functions of this library.
+        device: The device; it stays unchanged.
+        initial_state: The state of memory before the call, including the call's arguments.
+        args: Arguments of the call. A TensorSpec or a Tensor represents a tensor whose memory is in the state.
+        kwargs: Keyword arguments of the call, with the same rules.
 
     Returns:
-        The response without the arguments in its peaks, the state after the call, and the places of the results. A call
-        that does not fit has the status Error.
+        The response, whose peaks exclude the arguments, the state after the call, and the buffers of the results. A
+        call that does not fit has the status Error.
 
     Raises:
         ArgumentTypeError: ``op`` cannot be called, or an argument is of the wrong type.
-        DeviceError: The state is not one of this device: a region leaves a memory.
+        DeviceError: A region of the state exceeds a memory of the device.
 
     Examples:
         >>> empty = ttnn.graph.extract_mock_allocator_state(device)
@@ -107,13 +107,13 @@ def query_op_constraints_with_initial_state(
 
 
 def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kwargs: Any) -> RuntimeQueryResponse:
-    """The time that a call would take on a device in its present state, without running anything.
+    """The time that a call would take on a device in its current state; nothing runs.
 
     Args:
-        op: A function of this library, or a function that calls some.
-        device: The device; it stays as it is.
-        args: Arguments of the call; a TensorSpec or TensorDescription stands for a tensor on the device.
-        kwargs: Keyword arguments of the call, alike.
+        op: A function of this library, or a function that calls functions of this library.
+        device: The device; it stays unchanged.
+        args: Arguments of the call; a TensorSpec or TensorDescription represents a tensor on the device.
+        kwargs: Keyword arguments of the call, with the same rules.
 
     Returns:
         Nanoseconds of the kernels and of a trace replay, with the expected error; a refused call has the status Error.
@@ -134,7 +134,7 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
 def query_constraints_and_runtime(
     op: Callable[..., Any], device: Device, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[ConstraintQueryResponse, RuntimeQueryResponse]:
-    """What `query_op_constraints` and `query_op_runtime` answer; a convolution is planned once for both."""
+    """The answers of `query_op_constraints` and `query_op_runtime`; a convolution is planned once for both."""
     memory: list[_Observed] = []
 
     def observed(*args: Any, **kwargs: Any) -> None:
@@ -155,7 +155,7 @@ def query_constraints_and_runtime(
 
 
 class _Observed(NamedTuple):
-    """What a call did to memory that ran on a copy of its device."""
+    """The memory events of a call that ran on a copy of its device."""
 
     in_dram: bool  # Whether all tensors that it was given on the device lay in DRAM
     outputs: tuple[TensorSpec, ...]
@@ -163,9 +163,9 @@ class _Observed(NamedTuple):
     calls: tuple[RanCall, ...] = ()
 
     def constraints(self, device: Device) -> ConstraintQueryResponse | None:
-        """The response of a query that places nothing, if it is known to plan the same; else None.
+        """The response of a query that allocates nothing, if it would have the same plan; else None.
 
-        A convolution plans by its arguments and the free bytes of L1 alone.
+        The plan of a convolution depends only on its arguments and the free bytes of L1.
         """
         convolution = len(self.calls) == 1 and self.calls[0].asked is not None
         if not (convolution and self.in_dram) or device.machine.memory.live():
@@ -176,23 +176,23 @@ class _Observed(NamedTuple):
 def query_op_runtime_with_initial_state(
     op: Callable[..., Any], device: Device, initial_state: MockAllocatorState, /, *args: Any, **kwargs: Any
 ) -> RuntimeQueryResponse:
-    """The time that a call would take on top of what lies in memory, which tt-metal has no query for.
+    """The time that a call would take with a given state of memory; tt-metal has no such query.
 
-    What lies there can change a plan, such as the blocks of a matmul, and so its time.
+    Occupied memory can change a plan, such as the blocks of a matmul, and so its time.
 
     Args:
-        op: A function of this library, or a function that calls some.
-        device: The device; it stays as it is.
-        initial_state: What lies in memory before the call, the call's own arguments among it.
-        args: Arguments of the call. A TensorSpec or a Tensor stands for a tensor whose memory is in the state.
-        kwargs: Keyword arguments of the call, alike.
+        op: A function of this library, or a function that calls functions of this library.
+        device: The device; it stays unchanged.
+        initial_state: The state of memory before the call, including the call's arguments.
+        args: Arguments of the call. A TensorSpec or a Tensor represents a tensor whose memory is in the state.
+        kwargs: Keyword arguments of the call, with the same rules.
 
     Returns:
-        As `query_op_runtime`; a call that does not fit has the status Error.
+        The response of `query_op_runtime`; a call that does not fit has the status Error.
 
     Raises:
         ArgumentTypeError: ``op`` cannot be called, or an argument is of the wrong type.
-        DeviceError: The state is not one of this device: a region leaves a memory.
+        DeviceError: A region of the state exceeds a memory of the device.
 
     Examples:
         >>> empty = ttnn.graph.extract_mock_allocator_state(device)
@@ -240,13 +240,13 @@ def _timed(
 
 
 def extract_mock_allocator_state(device: Device) -> MockAllocatorState:
-    """What lies in the memories of a device now.
+    """The current state of a device's memories.
 
     Args:
         device: The device.
 
     Returns:
-        The state, which stays as it is when the device changes.
+        The state; it does not change with the device.
 
     Raises:
         ArgumentTypeError: The argument is not a device.
@@ -266,7 +266,7 @@ def _check(name: str, op: object, device: object) -> None:
 
 
 def _like(device: Device) -> Device:
-    """An empty device of the same figures that computes no values."""
+    """An empty device with the same spec that computes no values."""
     return Device(
         device.spec, l1_small_size=device.machine.l1_small_bytes, values="off", strict=device.strict, suggestions=False,
         op_models=device.op_models,
@@ -274,7 +274,7 @@ def _like(device: Device) -> Device:
 
 
 def _occupied(device: Device, state: MockAllocatorState) -> Device:
-    """A device like this one in whose memories a state lies, and which keeps no programs."""
+    """A copy of a device with this state of memory and without a program cache."""
     trial = _like(device)
     trial.machine.keeps_programs = False
     for kind, regions in state.regions.items():
@@ -283,7 +283,7 @@ def _occupied(device: Device, state: MockAllocatorState) -> Device:
 
 
 def _capture(*, dispatch: bool) -> list[Event]:
-    """The events of what happens from now on in this context."""
+    """A context that records events."""
     capture = Capture(dispatch=dispatch)
     remember(replace(current(), captures=(capture,)))
     return capture.events
@@ -333,13 +333,13 @@ def _on_top_of(
 def _replaced(
     args: Sequence[Any], kwargs: Mapping[str, Any], kinds: Any, device: Device, trial: Device
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments with tensors of the trial device in place of these kinds of tensors and descriptions."""
+    """The arguments, in which tensors of the trial device replace tensors and descriptions of these types."""
     replaced = partial(_replacement, kinds=kinds, device=device, trial=trial)
     return list(map(replaced, args)), {name: replaced(value) for name, value in kwargs.items()}
 
 
 def _replacement(value: Any, *, kinds: Any, device: Device, trial: Device) -> Any:
-    """An argument of a call on the trial device, also of those in a list or a tuple.
+    """An argument for a call on the trial device, including elements of a list or a tuple.
 
     Raises DeviceError for a tensor on another device than the one that is asked about.
     """
@@ -355,7 +355,7 @@ def _replacement(value: Any, *, kinds: Any, device: Device, trial: Device) -> An
 
 
 def _described(results: Sequence[Tensor]) -> tuple[tuple[TensorSpec, ...], int]:
-    """The results' specs, and the bytes of a core that results take which stay in L1."""
+    """The specs of the results, and the bytes per core of results in L1."""
     return tuple(TensorSpec.of(result.spec) for result in results), l1_bytes_of(results)
 
 

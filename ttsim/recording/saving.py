@@ -1,4 +1,4 @@
-"""The record of a profile, and reports as files that other tools open, laid out as tt-metal lays out its own."""
+"""The record of a profile, and report files for other tools in tt-metal's directory layout."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ from ttsim.runtime.types.call import require_type
 
 
 def record_of(profile: Profile, name: str) -> Record:
-    """The record of all calls of a profile so far; the profile may go on."""
+    """The record of all calls of a profile so far; the profile may continue."""
     device, spec = profile.device, profile.device.spec
     seen = [call for call in profile.calls if call.ran or call.error]
     taken = profile.taken()
@@ -101,7 +101,7 @@ def _tensors(call: RanCall) -> Iterator[WrittenTensor]:
 
 
 def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
-    """The arguments in the script, or else the tensors of the plan; then the planner's choices."""
+    """The arguments in the script, or else the tensors of the plan, followed by the planner's choices."""
     yield from call.given
     if not call.given:
         allocated = {step.tensor for step in call.plan.steps if isinstance(step, Allocate)}
@@ -114,9 +114,9 @@ def _arguments(call: RanCall) -> Iterator[tuple[str, str]]:
 
 
 def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list[Node]:
-    """The graph of a call: a function around all its events, with the kernel time of each device operation.
+    """The graph of a call: a function node around all its events, with the kernel time of each device operation.
 
-    If the call did not fit, only the device operation that could not be allocated is part of the graph.
+    If the call did not fit, the graph has only the device operation that could not be allocated.
     """
     inside: Iterable[Event] = _with_circular_buffers(call, spec)
     if call.error:
@@ -128,9 +128,9 @@ def _nodes(call: RanCall, operations: Sequence[OpRun], spec: DeviceSpec) -> list
 
 
 def _with_circular_buffers(call: RanCall, spec: DeviceSpec) -> Iterator[Event]:
-    """The events of a call, with the circular buffers of every device operation that are no views, until its end.
+    """The events of a call, with the circular buffers (without views) of every device operation until its end.
 
-    A capture leaves out circular buffers of programs from the cache and of programs with dataflow buffers.
+    A capture lacks the circular buffers of cached programs and of programs with dataflow buffers.
     """
     steps = operations_of(call.plan, call.ran)
     shown = False
@@ -157,9 +157,9 @@ USAGE: Final = Path("generated") / "reports"
 
 
 def save_report(directory: str | Path, profile: Profile, *, name: str = "report") -> Path:
-    """Writes a profile as files that the tools of Tenstorrent and others open; equal calls give equal bytes.
+    """Writes a profile as files for tools of Tenstorrent and others; equal calls give equal bytes.
 
-    The directory is one for ``ttnn-visualizer --tt-metal-home``. It gets
+    Use the directory as ``ttnn-visualizer --tt-metal-home``. It gets
 
     * generated/ttnn/reports/<name>: db.sqlite and config.json,
     * generated/profiler/reports/<name>, if a device operation ran: ops_perf_results_<name>.csv, which tt-perf-report
@@ -170,8 +170,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
       <name>.counts.yaml, counts of actions for Accelergy.
 
     Args:
-        directory: The directory, which several reports may share; files of an earlier report of the same name are
-            replaced.
+        directory: The directory, which several reports may share; a report of the same name is replaced.
         profile: The profile.
         name: Name of the report: up to 100 letters, digits, underscores, points and hyphens.
 
@@ -180,7 +179,7 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
     Raises:
         ArgumentTypeError: An argument is of the wrong type.
-        ArgumentError: The name cannot be the name of a file on every system.
+        ArgumentError: The name is not a valid file name on every system.
         OSError: A file cannot be written.
 
     Examples:
@@ -216,10 +215,10 @@ def save_report(directory: str | Path, profile: Profile, *, name: str = "report"
 
 
 def reserved_name(directory: str | Path, name: str) -> str:
-    """The first name of ``<name>``, ``<name>-2``, ``<name>-3`` ... that no report of the directory has.
+    """The first of ``<name>``, ``<name>-2``, ``<name>-3`` ... that no report of the directory has.
 
-    The name is reserved at once, so that processes that ask at the same time get different names; makes the directory;
-    raises OSError if the directory cannot be written to.
+    The name is reserved atomically, so concurrent processes get different names. Creates the directory; raises OSError
+    if the directory is not writable.
     """
     for number in count(1):
         free = name if number == 1 else f"{name}-{number}"

@@ -1,7 +1,7 @@
-"""Searches for configs that make a call faster; each is planned, placed and timed on a copy of the device.
+"""Searches for faster configs of a call; each config is planned, placed and timed on a copy of the device.
 
-The search is bounded and deterministic: first every single change, then the best one combined with every other change,
-as long as the combination gains time.
+The search is bounded and deterministic: first every single change, then the best change combined with every other
+change, as long as the combination saves time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,7 +52,7 @@ class Attempt:
 
 
 def attempts(function: Any, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """The single changes of a call; none if the function takes no convolution config."""
+    """The single changes of a call; empty if the function has no convolution config."""
     known = signature(function).parameters
     if "conv_config" not in known:
         return
@@ -86,7 +86,7 @@ def arguments_source(options: Mapping[str, Any]) -> str:
 
 
 def _changed(argument: str, config: Any, text: str = "", price: str = "", **changes: Any) -> Attempt:
-    """A config with changed fields, of which the first names the attempt."""
+    """A config with changed fields; the first field names the attempt."""
     kind, value = next(iter(changes.items()))
     options = {argument: type(config)(**{**vars(config), **changes})}
     return Attempt(kind, text or f"{kind}={getattr(value, 'name', value)}", options, price)
@@ -110,7 +110,7 @@ def _layouts(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attem
 
 
 def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
-    """Other slices of an input in DRAM or on the host, and no slices; `name` is the function's argument for slices."""
+    """Other slices of an input in DRAM or on the host, and no slices; `name` is the parameter for slices."""
     memory = _place(options.get("input_tensor"))
     if memory is not None and memory.buffer_type is not BufferType.DRAM:
         return
@@ -124,7 +124,7 @@ def _slices(options: Mapping[str, Any], name: str) -> Iterator[Attempt]:
 
 
 def _arithmetic(config: Conv2dConfig, options: Mapping[str, Any]) -> Iterator[Attempt]:
-    """Changes of partial sums; and changes of fidelity and formats, at the price of precision."""
+    """Changes of partial sums, and changes of fidelity and formats, which lose precision."""
     weights = options.get("weight_tensor")
     chosen = config.weights_dtype or getattr(weights, "dtype", None)
     source = getattr(options.get("input_tensor"), "dtype", None)
@@ -190,7 +190,7 @@ class Search:
         return Advice(cycles=before.cycles, changes=changes, together=together, at_a_price=at_a_price, tried=self.tried)
 
     def _together(self, attempt: Attempt, best: Measured, before: Measured) -> Change | None:
-        """The best single change combined with further changes; None if no combination gains time."""
+        """The best single change combined with further changes; None if no combination saves time."""
         texts, used, options = [attempt.text], {attempt.kind}, {**self.options, **attempt.options}
         while True:
             free = (each for each in attempts(self.function, options) if each.kind not in used and not each.price)
@@ -206,7 +206,7 @@ class Search:
         return _change(whole, best, before) if len(texts) > 1 else None
 
     def _tried(self, others: Iterable[Attempt], options: Mapping[str, Any], before: Measured) -> list[Tried]:
-        """The costs of changed calls, without calls that fail or hide operations without a model."""
+        """The costs of changed calls, without failing calls and calls with additional operations without a model."""
         tried = []
         for attempt in others:
             if self.tried >= TRIALS or self.effort >= EFFORT:

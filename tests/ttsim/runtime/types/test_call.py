@@ -76,7 +76,10 @@ def test_its_docstring_holds_their_texts_and_the_usual_errors() -> None:
 
 def test_a_config_tells_its_fields_and_keeps_their_defaults() -> None:
     fields = texts_of(inspect.getdoc(ttsim.Conv2dSliceConfig) or "", "Attributes")
-    assert fields == {"slice_type": "Along which axis, or not at all.", "num_slices": "How many; 0 for as few as fit."}
+    assert fields == {
+        "slice_type": "The axis of the slices, or no slices.",
+        "num_slices": "Number of slices; 0 for the fewest that fit.",
+    }
     assert ttsim.Conv2dSliceConfig.num_slices == 0
     assert not hasattr(ttsim.Conv2dSliceConfig, "slice_type")
 
