@@ -1,1 +1,1 @@
-"""Reports on a run: summaries of frozen figures, and writers that format them."""
+"""Reports on a run: immutable figures, and writers that format them."""

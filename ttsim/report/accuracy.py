@@ -20,7 +20,7 @@ class Accuracy:
 
 
 def measure(output: npt.NDArray[Any], exact: npt.NDArray[Any]) -> Accuracy:
-    """Compare an output with the exact one, element by element; raises ValueError for other or no elements."""
+    """Compares an output with the exact output by element; raises ValueError if the sizes differ or are 0."""
     if output.size != exact.size or not output.size:
         raise ValueError(f"accuracy compares arrays of equal, positive size, not {output.shape} and {exact.shape}")
     both = [values.reshape(-1) for values in (output, exact)]

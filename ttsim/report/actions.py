@@ -1,4 +1,4 @@
-"""Energy as a table, and counts of actions as a file in the form of Accelergy's action counts."""
+"""The table of energy, and the file of action counts in Accelergy's format."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ ENERGY_TABLE: Final[Sequence[TableColumn[Line]]] = (
 
 
 def energy_lines(report: CycleReport, width: int | None = None) -> list[str]:
-    """The energy of each operation and call, with the share of each part, and what it rests on."""
+    """The energy of each operation and call, with the share of each part, and the basis of the figures."""
     lines = [line for call in report.calls for line in _lines(call)]
     if len(report.calls) > 1:
         lines.append(Line("all calls", report.total))
@@ -93,7 +93,7 @@ def _lines(call: CallTime) -> Iterator[Line]:
 
 
 def counts_yaml(reports: Sequence[CycleReport]) -> str:
-    """The actions of all operations together, as YAML in the form that Accelergy reads."""
+    """The actions of all operations together, as YAML in Accelergy's format."""
     counts = counts_together(op.actions for report in reports for op in report.operations)
     lines = ["action_counts:", f"  version: {YAML_VERSION}", "  local:"]
     lines += _component("matrix_units", list(_products(counts)))
@@ -109,7 +109,7 @@ def _products(counts: ActionCounts) -> Iterator[tuple[str, dict[str, object], in
 
 
 def _component(name: str, actions: Sequence[tuple[str, Mapping[str, object], int]]) -> Iterator[str]:
-    """The lines of a component; none if it does nothing."""
+    """The lines of a component; empty if it has no actions."""
     if any(count for *_, count in actions):
         yield f"    - name: chip.{name}"
         yield "      action_counts:"

@@ -1,4 +1,4 @@
-"""Suggestions that make calls faster, each simulated, and their text."""
+"""Simulated suggestions that make calls faster, and their text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,13 +81,13 @@ def help_lines(advice: Advice) -> list[str]:
 
 
 def paste_lines(advice: Advice) -> list[str]:
-    """The best arguments that were found, to paste into a script."""
+    """The best arguments as source to paste into a script."""
     best = best_change(advice)
     return [f"  {best.arguments}"] if best else []
 
 
 def best_change(advice: Advice) -> Change | None:
-    """The change that gains most without a price; None if nothing gains."""
+    """The change that saves most time without a loss of precision; None if no change saves time."""
     return advice.together or (advice.changes[0] if advice.changes else None)
 
 
@@ -101,7 +101,7 @@ def _times(time: float | None) -> str:
 
 
 def figure_value(value: float) -> str:
-    """A figure of a machine; large numbers get a prefix."""
+    """A figure of a machine as text; large numbers get a decimal prefix."""
     return count_of(value).strip() if value >= LARGE else f"{value:g}"
 
 

@@ -42,7 +42,7 @@ class ReportedOperation:
     stages: Mapping[str, int] = field(default_factory=dict)
 
     def taken(self, unit: str) -> int | None:
-        """Its cycles, or its whole nanoseconds."""
+        """The cycles of the operation, or its whole nanoseconds."""
         if unit == CYCLES:
             return self.cycles
         return None if self.nanoseconds is None else round(self.nanoseconds)
@@ -66,12 +66,12 @@ class Reported:
 
     @property
     def cycles(self) -> int | None:
-        """Of all operations that have a model; None if the report has times only."""
+        """Cycles of all operations that have a model; None if the report has only times."""
         return sum(op.cycles or 0 for op in self.operations) if self.clock_hz else None
 
     @property
     def whole_nanoseconds(self) -> int:
-        """Of all operations whose time is known."""
+        """Nanoseconds of all operations whose time is known."""
         if self.clock_hz:
             return round(Fraction(10**9 * (self.cycles or 0), self.clock_hz))
         return round(fsum(op.nanoseconds or 0 for op in self.operations))
@@ -84,9 +84,9 @@ def causes_of(
     stages: bool = True,
     clocks_hz: tuple[int, int] | None = None,
 ) -> tuple[Difference, ...]:
-    """The differences of an operation between two reports; None is an operation missing in one of them.
+    """The differences of an operation between two reports; None means that a report lacks the operation.
 
-    With ``stages``, those that changed most come last, in cycles, or in nanoseconds if the two clocks are given.
+    With ``stages``, the stages that changed most come last, in cycles, or in nanoseconds if the two clocks are given.
     """
     if before is None or after is None:
         return ((MISSING, "only after" if before is None else "only before"),)
@@ -123,7 +123,7 @@ def kind_of(name: str) -> str:
 
 
 def matched(before: Sequence[str], after: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """The indices of operations of equal kinds, matched in order as far as possible; None stands for no partner.
+    """The indices of operations of equal kinds, matched in order; None for an unmatched operation.
 
     Raises ArgumentError if the lists are so long and so different that the match would take too much memory.
     """
@@ -170,7 +170,7 @@ LONGEST_CAUSES: Final = 1000  # characters of the differences of one operation
 
 
 class Change(NamedTuple):
-    """The time in both reports, of operations whose time both reports have."""
+    """The times of two reports, of operations with a time in both."""
 
     before: int
     after: int
@@ -182,7 +182,7 @@ class Change(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The difference as a share of the first time; None if that is 0."""
+        """The difference as a share of the first time; None if the first time is 0."""
         return self.more / self.before if self.before else None
 
 
@@ -243,7 +243,7 @@ class Comparison:
         return figure if figure is None or not self.clock_hz else nanoseconds(figure, self.clock_hz)
 
     def fails(self, most_share: float) -> bool:
-        """Whether the second report takes longer by more than this share of the first."""
+        """Whether the second time exceeds the first by more than this share."""
         return self.change.more > most_share * self.change.before
 
     def to_json(self) -> str:
@@ -261,7 +261,7 @@ class Comparison:
         return text({"format": FORMAT, **sums, "operations": operations, "notes": self.notes})
 
     def table(self, width: int | None = None) -> str:
-        """The sums, the kinds, and the operations that differ with the causes, in lines of `width` characters."""
+        """The sums, the kinds, and the differing operations with their causes, in lines of `width` characters."""
         different = [pair for pair in self.pairs if pair.differs]
         lines = [line for text in (*self._words(different), *self.notes) for line in wrapped(text, width, indent=2)]
         name = TableColumn[Any]("kind", lambda row: short_name(row.name), words=True)
@@ -309,7 +309,7 @@ class Comparison:
 
 
 def compare(before: Reported, after: Reported) -> Comparison:
-    """Compare two reports; raises ArgumentError if they are too long and too different to match."""
+    """Compares two reports; raises ArgumentError if they are too long and too different to match."""
     unit = CYCLES if before.clock_hz == after.clock_hz != 0 else NANOSECONDS
     kinds = [[kind_of(op.name) for op in side.operations] for side in (before, after)]
     clocks = (before.clock_hz, after.clock_hz)
@@ -363,7 +363,7 @@ def _notes(before: Reported, after: Reported) -> Iterator[str]:
 
 
 def _device_words(device: str, arch: str) -> str:
-    """A device by its name, or as one of an architecture."""
+    """The name of a device, or its architecture."""
     if device == arch:
         return f"a {short_name(arch)} device" if arch else "an unknown device"
     return short_name(device)

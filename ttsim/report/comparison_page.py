@@ -124,7 +124,7 @@ def _causes(pair: Pair) -> str:
 
 
 def _timelines(operations: Sequence[Compared]) -> Section:
-    """A lane for each report, whose operations run one after the other."""
+    """A timeline with a lane for each report."""
     marks, ends = [], [0.0, 0.0]
     for at, row in enumerate(operations):
         for lane, taken in enumerate(row.nanoseconds):

@@ -34,7 +34,7 @@ BASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LaunchTime:
-    """The launch overhead of all programs of a report, launched in one way."""
+    """The launch overhead of all programs of a report for one way of launching."""
 
     reading: str  # Which way: "trace replay", "warm program cache" or "first call"
     between_nanoseconds: int  # Time without a running kernel, from the first command to the last kernel's end
@@ -44,7 +44,7 @@ class LaunchTime:
 
 @dataclass(frozen=True, slots=True)
 class LaunchTimes:
-    """The launch overhead of all programs of a report, launched in each way."""
+    """The launch overhead of all programs of a report for each way of launching."""
 
     programs: int  # Launched programs; programs without a cycle model count with 0 cycles
     readings: tuple[LaunchTime, ...]  # Trace replay, warm program cache, first call; none if no program was launched
@@ -55,9 +55,9 @@ class LaunchTimes:
 def launch_times(
     launches: Sequence[Launch], kernel_nanoseconds: float, spec: DeviceSpec, replays: Collection[Replay] = BASES
 ) -> LaunchTimes:
-    """The launch overhead of all programs of a report in order, whose kernels take `kernel_nanoseconds`.
+    """The launch overhead of programs in order, whose kernels take `kernel_nanoseconds`.
 
-    `replays` are the ways of launching that are read.
+    `replays` are the ways of launching to compute.
     """
     between = between_kernels_nanoseconds(launches, spec, replays) if launches else {}
     readings = (
@@ -94,7 +94,7 @@ class Line(NamedTuple):
 
 
 def _math(line: Line, share: float) -> str:
-    """A share of the work of the matrix units; empty if they do nothing."""
+    """A share of the work of the matrix units as text; empty if they do no work."""
     return percent(share) if line.of.math.issued_flops else ""
 
 
@@ -119,7 +119,7 @@ CALL_TABLE: Final[Sequence[TableColumn[Line]]] = (
 
 
 def call_lines(calls: Sequence[CallTime], width: int | None = None, most: int | None = None) -> list[str]:
-    """The operations of each call, then their sum if the call has several or is not alone in the table.
+    """The operations of each call, then their sum if there are several operations or several calls.
 
     `most` limits the operations of a call to the longest.
     """
@@ -158,8 +158,8 @@ class CycleReport(Report):
         total: All calls together.
         launches: The dispatch overhead, which no other figure includes; computed when it is read.
         includes: What the cycles count.
-        leaves_out: What they do not count.
-        advice: What would make the calls faster; None if nobody asked.
+        leaves_out: What the cycles do not count.
+        advice: Changes that would make the calls faster; None if not requested.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -201,7 +201,7 @@ class CycleReport(Report):
 
     @property
     def headline(self) -> str:
-        """What the calls took, in a line."""
+        """The cycles of the calls, in one line."""
         missing = not_counting([op for call in self.calls for op in call.untimed])
         error = self.total.error
         bar = "" if error.share is None else f" (error expected: {percent(error.share)}{where_measured(error)})"
@@ -209,7 +209,7 @@ class CycleReport(Report):
         return f"{self.device}: {taken}{missing}"
 
     def explain(self) -> str:
-        """Where the time goes and what bounds it, in words."""
+        """An explanation of the time and of what limits it, as text."""
         if not self.calls:
             return f"No call that takes cycles was made on {self.device}."
         paragraphs = [explain_call(call, self.device) for call in self.calls] + launch_lines(self.launches)
@@ -217,7 +217,7 @@ class CycleReport(Report):
         return "\n".join([*paragraphs, *advice, explain_inclusion(self.includes, self.leaves_out)])
 
     def table(self, width: int | None = None) -> str:
-        """A table, and what it counts, in lines of `width` characters, for which columns go; None keeps everything."""
+        """A table with notes, in lines of `width` characters; columns that do not fit are dropped. None keeps all."""
         if not self.calls:
             return self.explain()
         untimed = (line for call in self.calls for line in untimed_lines(call))
@@ -227,7 +227,7 @@ class CycleReport(Report):
 
 
 def cycle_report(calls: Sequence[CallRun], spec: DeviceSpec, kind: type[CycleReport] = CycleReport) -> CycleReport:
-    """The report, of class `kind`, on calls that ran in sequence on a device."""
+    """The report, an instance of `kind`, on calls that ran in sequence on a device."""
     result = call_times(calls)
     total = result[0].total if len(result) == 1 else totals(calls, spec)
     return kind(

@@ -1,4 +1,4 @@
-"""What device operations and calls take: cycles, time, stages, cores, traffic, roofline, and expected errors."""
+"""Figures of device operations and calls: cycles, time, stages, cores, traffic, roofline, and expected errors."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ class ErrorBar:
 
 
 def error_bar(operation: TimedOperation, architecture: str) -> ErrorBar:
-    """The expected error of an operation on an architecture, from rows of that architecture alone."""
+    """The expected error of an operation on an architecture, from rows of that architecture only."""
     error, composed_of = (
         expected_error(operation.kind, architecture, operation.place),
         operation.description.composed_of,
@@ -105,7 +105,7 @@ class TotalError:
 def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
     """The expected error of operations in sequence, each with its measured kind, its cycles and its error.
 
-    Errors of one kind are added, errors of different kinds are added in squares.
+    Errors of one kind are added linearly, errors of different kinds in quadrature.
     """
     off: defaultdict[str, list[float]] = defaultdict(list)
     measured = 0
@@ -121,14 +121,14 @@ def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
 
 
 def whole(cycles: float) -> int:
-    """The nearest whole number of cycles; halves go to the even number."""
+    """Cycles rounded to the nearest integer, half to even."""
     if isinstance(cycles, int):
         return cycles
     return int(cycles) if cycles.is_integer() else round(round(cycles, DIGITS))
 
 
 def whole_operation(timed: OperationCycles) -> OperationCycles:
-    """An operation in whole cycles: no core group ends after the operation, and critical cycles add up to its own."""
+    """An operation in whole cycles: no core group ends after the operation, and critical cycles add up exactly."""
     cycles = whole(timed.cycles)
     rounded: dict[str, Any] = {
         "cycles": cycles,
@@ -157,7 +157,7 @@ def _whole_stages(stages: Iterable[StageCycles]) -> Iterable[StageCycles]:
 
 
 class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycles"):
-    """One stage of a core, or of several operations together; shares are shares of the operations' cycles."""
+    """A stage of a core, or of several operations together; shares are relative to the operations' cycles."""
 
     of_cycles: float
     stage: str  # Its name: "reader", "math", "writer" ..
@@ -174,7 +174,7 @@ class StageTime(Row, figures="stage does busy_cycles stall_cycles critical_cycle
 def stage_times(
     stages: Iterable[StageCycles], *, of_cycles: float, words: Mapping[Stage, str] = DOES
 ) -> tuple[StageTime, ...]:
-    """Stages in whole cycles added up by name in pipeline order, with their shares of `of_cycles` and descriptions."""
+    """Stages in whole cycles, summed by name in pipeline order, with shares of `of_cycles` and descriptions."""
     cycles: defaultdict[Stage, list[tuple[float, ...]]] = defaultdict(list)
     for stage, *own in stages:
         cycles[stage].append(tuple(own))
@@ -183,11 +183,11 @@ def stage_times(
 
 
 def tied_stages(stages: Sequence[StageTime], bound_by: str, cycles: int) -> tuple[str, ...]:
-    """Stages that bind an operation as much as its binding stage, the nearest first.
+    """Stages that limit an operation about as much as its binding stage, the nearest first.
 
     A tied stage has at least half of the binding stage's cycles on the critical path, and differs by at most
-    `TIE_SHARE` of the operation's cycles (a stage that takes longer than the binding stage, such as the start, binds
-    nothing). Busy cycles count if no critical path is known.
+    `TIE_SHARE` of the operation's cycles (a stage that takes longer than the binding stage, such as the start, does not
+    count). Busy cycles are used if no critical path is known.
     """
     spent = spent_cycles(stages)
     most = spent.pop(bound_by, 0)
@@ -220,7 +220,7 @@ class CoreGroupTime(Row):
 
 
 class Sums(NamedTuple):
-    """The work of operations in sequence, added up; roofs are computed for each operation, then added."""
+    """Sums of the work of operations in sequence; roofs are computed for each operation and added."""
 
     cycles: int  # Whole ones
     core_cycles: int  # Cycles times cores, added up
@@ -279,7 +279,7 @@ class MathUse(Row, figures="issued_flops useful_flops"):
 
 
 class Roofline(Row):
-    """The least cycles that each resource of the device needs for the work at full use."""
+    """The minimum cycles that each resource of the device needs for the work."""
 
     sums: Sums
 
@@ -302,7 +302,7 @@ CORE_FIGURES: Final = "column row cycles share busy_cycles busy_share stall_cycl
 
 
 class CoreTime(Row, figures=CORE_FIGURES, kw_only=True):
-    """One core over a call, or over all calls; shares are shares of all cycles."""
+    """One core over a call, or over all calls; shares are relative to all cycles."""
 
     column: int
     row: int
@@ -320,10 +320,10 @@ class CoreTime(Row, figures=CORE_FIGURES, kw_only=True):
 
 
 def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[CoreTime, ...]:
-    """Every core's whole cycles and bytes, added up, row by row.
+    """The sums of every core's whole cycles and bytes, row by row.
 
-    A core in several groups of an operation ends with the last of them. Bytes that do not divide evenly among the cores
-    of a group go to its first cores.
+    A core in several groups of an operation ends with the last group. The first cores of a group get the remainder of
+    bytes that do not divide evenly.
     """
     sums: defaultdict[Core, defaultdict[str, Any]] = defaultdict(lambda: defaultdict(int))
     for operation in operations:
@@ -351,7 +351,7 @@ def core_times(operations: Sequence[OperationCycles], of_cycles: int) -> tuple[C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntimedOperation:
-    """A device operation that ran and that has no model."""
+    """A device operation that ran without a model of time."""
 
     name: str
     reason: str
@@ -359,7 +359,7 @@ class UntimedOperation:
 
 
 class OperationTime(Row, kw_only=True):
-    """One device operation that has a model."""
+    """A device operation with a model of time."""
 
     timed: TimedOperation  # Its cycles are not None
     spec: DeviceSpec
@@ -411,7 +411,7 @@ class OperationTime(Row, kw_only=True):
     mean_end = Derived[float](lambda op: sum(op.ends.values()) / len(op.ends) if op.ends else op.cycles)
 
     def on_core(self, column: int, row: int) -> CoreGroupTime:
-        """The work of one core; raises ArgumentError if the core takes no part."""
+        """The work of one core; raises ArgumentError if the core does not take part."""
         for group in self.groups:
             if (column, row) in group.coordinates:
                 return group
@@ -431,7 +431,7 @@ def _sums(taken: OperationCycles, fidelity_phases: int, spec: DeviceSpec) -> Sum
 
 
 def _ends(groups: Sequence[CoreGroupTime]) -> dict[Core, int]:
-    """The cycle in which each core ends, row by row; a core of several groups ends with the last of them."""
+    """The cycle in which each core ends, row by row; a core of several groups ends with the last group."""
     end_cycles: dict[Core, int] = {}
     for group in groups:
         end_cycles.update((core, max(end_cycles.get(core, 0), group.cycles)) for core in group.coordinates)
@@ -475,7 +475,7 @@ class Totals(Row, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class CallRun:
-    """A call that ran, and the device operations that it ran."""
+    """A call that ran, and its device operations."""
 
     name: str
     ran: tuple[TimedOperation, ...]  # In order, with and without a model
@@ -507,7 +507,7 @@ class CallRun:
 
 
 def totals(calls: Sequence[CallRun], spec: DeviceSpec) -> Totals:
-    """The figures of calls in sequence; a call without its own FLOP count is counted by its operations."""
+    """The figures of calls in sequence; a call without a FLOP count has the FLOPs of its operations."""
     useful = (
         sum(op.taken.useful_flops for op in call.operations) if call.useful_flops is None else call.useful_flops
         for call in calls
@@ -519,7 +519,7 @@ MOST_BINDING: Final = 3  # stages in a text
 
 
 def bound_cycles(total: Totals) -> Counter[str]:
-    """The cycles of device operations by the stage that binds the operation."""
+    """The cycles of device operations by their binding stage."""
     spent = Counter[str]()
     for op in total.operations:
         spent[op.bound_by] += op.cycles
@@ -527,7 +527,7 @@ def bound_cycles(total: Totals) -> Counter[str]:
 
 
 def binding(spent: Counter[str]) -> str:
-    """The stages that bind most cycles, each with its share: "network 52.0 %, unpack 31.0 %"; empty without cycles."""
+    """The binding stages with most cycles and their shares: "network 52.0 %, unpack 31.0 %"; empty without cycles."""
     most = [(stage, cycles) for stage, cycles in spent.most_common(MOST_BINDING) if cycles]
     return ", ".join(f"{stage} {percent(share_of(cycles, spent.total()))}" for stage, cycles in most)
 

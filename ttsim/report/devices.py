@@ -1,4 +1,4 @@
-"""The fields of a device as a report shows them: value, unit, effects, source; and the differences of two devices."""
+"""The fields of a device in reports: value, unit, effects, source; and the differences between two devices."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class DeviceFigures:
 def explained(
     device: str | Path, only: str = "", *, watch: Callable[[int], Callable[[], object]] | None = None
 ) -> DeviceFigures:
-    """The meanings and effects of those fields of a device whose names contain `only`.
+    """The meanings and effects of the fields of a device whose names contain `only`.
 
-    `watch` gets the number of fields, and returns the function that is called after each field. Raises SpecError if
-    there is no such device.
+    `watch` gets the number of fields, and returns a function that is called after each field. Raises SpecError for an
+    unknown device.
     """
     spec, base = load_spec(device), split_changes(device)[0] if isinstance(device, str) else device
     sources, before = sources_of(base), {field.name: field.value for field in fields_of(load_spec(base))}

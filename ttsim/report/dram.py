@@ -1,7 +1,7 @@
-"""DRAM of device operations in more depth: the rows that their pages meet, refreshes, and the rate that is left.
+"""DRAM use of device operations: row hits, refresh, and the resulting rate.
 
-The cycles of a report do not depend on it. The order of addresses in channels, groups and rows is not published, so
-that figures are what GDDR6 would do under a usual order.
+The cycles of a report do not depend on it. The mapping of addresses to channels, bank groups and rows is not published,
+so figures assume GDDR6 with a common mapping.
 """
 
 import tomllib
@@ -25,7 +25,7 @@ LARGE_PAGE: Final = 512  # bytes of a page from which on the closed form is clos
 
 
 class DramUse(Row):
-    """What an operation asks of DRAM, and what GDDR6 would take for it if nothing else limited the operation."""
+    """The DRAM traffic of an operation, and the time that GDDR6 would take if nothing else limited the operation."""
 
     operation: OperationTime
     streams: tuple[DramStream, ...]
@@ -52,7 +52,7 @@ def dram_uses(operations: Sequence[OperationTime]) -> tuple[DramUse, ...]:
 
 
 def _streams(op: OperationTime) -> tuple[DramStream, ...]:
-    """Bytes that are read, by the sizes of the inputs in DRAM, and bytes that are written."""
+    """The read streams, split by the sizes of the inputs in DRAM, and the write streams."""
     taken, ends = op.taken, op.timed.ends
     cores = sum(moved.cores.num_cores() for moved in taken.moved if moved.dram_bytes) or taken.cores
     read = [] if ends is None else [tensor for tensor in (ends.read, *ends.others) if _in_dram(tensor)]
@@ -66,7 +66,7 @@ def _streams(op: OperationTime) -> tuple[DramStream, ...]:
 def _sides(
     moved: int, tensors: Sequence[TensorSpec], cores: int, spec: DeviceSpec, *, writes: bool
 ) -> list[DramStream]:
-    """The streams of one direction; bytes of no known tensor, such as tables of a halo, are of pages of a packet."""
+    """The streams of one direction; bytes of no known tensor, such as tables of a halo, count as packet-sized pages."""
     buffers = [buffer for buffer in (tensor.buffer(spec) for tensor in tensors) if buffer.size_bytes]
     together = sum(buffer.size_bytes for buffer in buffers)
     if not moved:
@@ -91,7 +91,7 @@ def _in_dram(tensor: TensorSpec) -> bool:
 
 
 class Simulated(NamedTuple):
-    """A stream that a DRAM simulator ran; a copy reads and writes as many pages."""
+    """A stream that a DRAM simulator ran; a copy reads and writes equal numbers of pages."""
 
     banks: int
     page_bytes: int
@@ -128,7 +128,7 @@ SIMULATED_BYTES_PER_SECOND: Final = 32 / 1.14e-9  # of a channel: bursts of 32 b
 
 
 def basis() -> str:
-    """What the figures rest on, with their errors."""
+    """The basis of the figures, with their errors."""
     errors = [(abs(error_of(stream)), stream.page_bytes >= LARGE_PAGE) for stream in simulated()]
     large = [error for error, is_large in errors if is_large]
     return (
@@ -153,7 +153,7 @@ DRAM_TABLE: Final[Sequence[TableColumn[DramUse]]] = (
 
 
 def dram_lines(operations: Sequence[OperationTime], width: int | None = None) -> list[str]:
-    """The table of the operations that use DRAM, and what it rests on."""
+    """The table of the operations that use DRAM, and the basis of its figures."""
     uses = dram_uses(operations)
     if not uses:
         return ["DRAM: no operation uses it."]

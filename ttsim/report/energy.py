@@ -1,6 +1,6 @@
-"""Energy of device operations: their actions, each as often as the count pass counts it, times the device's table.
+"""Energy of device operations: the number of actions times the energy of an action in the device's table.
 
-Energies are whole femtojoules, so that those of parts, operations and calls add up to those of the whole exactly.
+Energies are whole femtojoules, so energies of parts, operations and calls add up exactly.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ class EnergyPart(Row, figures="name femtojoules"):
 
 
 class Energy(Row, kw_only=True):
-    """The energy of operations in sequence; `basis` says what it rests on."""
+    """The energy of operations in sequence; `basis` states the source of the figures."""
 
     by_part: Mapping[str, int]  # Femtojoules of each part of the machine
     taken_nanoseconds: float  # Kernel time of the operations
@@ -75,7 +75,7 @@ class Energy(Row, kw_only=True):
 
 
 def action_femtojoules(counts: ActionCounts, spec: DeviceSpec) -> dict[str, int]:
-    """The energy of actions by the part of the machine that does them."""
+    """The energy of actions by part of the machine."""
     costs = spec.costs_of(EnergyCosts)
     return {
         part: sum(getattr(counts, count) * getattr(costs, entry) for count, entry in entries)
@@ -84,7 +84,7 @@ def action_femtojoules(counts: ActionCounts, spec: DeviceSpec) -> dict[str, int]
 
 
 def energy_of(counts: ActionCounts, cycles: int, spec: DeviceSpec) -> Energy:
-    """The energy of one operation that takes some cycles: its actions, and static power meanwhile."""
+    """The energy of one operation: its actions, plus static power over its cycles."""
     static = static_femtojoules(static_milliwatts(spec), cycles, spec.clock_hz)
     return Energy(
         by_part={**action_femtojoules(counts, spec), STATIC: static},
@@ -93,7 +93,7 @@ def energy_of(counts: ActionCounts, cycles: int, spec: DeviceSpec) -> Energy:
 
 
 def energy_together(energies: Iterable[Energy]) -> Energy:
-    """The energy of operations in sequence: the sum of theirs, to the last femtojoule."""
+    """The exact sum of the energies of operations in sequence."""
     energies = tuple(energies)
     parts = {part: sum(each.by_part[part] for each in energies) for part in (*ENTRIES, STATIC)}
     return Energy(by_part=parts, taken_nanoseconds=fsum(each.taken_nanoseconds for each in energies))

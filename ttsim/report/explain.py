@@ -1,7 +1,7 @@
-"""Cycles in plain words.
+"""Explains cycles as text.
 
-All figures are those of the report. This module only chooses which figures to mention, and adds up the shares of the
-operations that are not mentioned one by one.
+All figures come from the report. This module only selects figures, and sums the shares of operations that it does not
+mention individually.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def explain_call(call: CallTime, device: str) -> str:
 
 
 def operation_lines(call: CallTime) -> list[str]:
-    """A line for each operation that matters, the longest first, one for the rest, and the planner's choices."""
+    """A line for each important operation, the longest first, one line for the rest, and the planner's choices."""
     text = [op for op in call.operations if op.share >= SHOWN_SHARE] or list(call.operations)
     rest = [op for op in call.operations if op.share < SHOWN_SHARE] if len(text) < len(call.operations) else []
     others = f"- The others take {percent(sum(op.share for op in rest))}: {', '.join(op.name for op in rest)}."
@@ -53,18 +53,18 @@ def operation_lines(call: CallTime) -> list[str]:
 
 
 def untimed_lines(call: CallTime) -> list[str]:
-    """Operations that ran and that have no model."""
+    """Operations that ran without a model."""
     return [f"- Not counted: {op.name}, {op.reason}" for op in call.untimed]
 
 
 def not_counting(untimed: Sequence[UntimedOperation]) -> str:
-    """The end of a report's first line if operations are missing in its figures; else empty."""
+    """A suffix of a report's first line if its figures lack operations; else empty."""
     names = list(dict.fromkeys(op.name for op in untimed))
     return f", not counting {' and '.join(names)}" if names else ""
 
 
 def explain_inclusion(includes: Sequence[str], leaves_out: Sequence[str]) -> str:
-    """What the cycles include and leave out."""
+    """What the cycles include and exclude."""
     return f"Cycles count {'; '.join(includes)}. They leave out {'; '.join(leaves_out)}."
 
 
@@ -90,7 +90,7 @@ def _overview(call: CallTime, device: str) -> str:
 
 
 def where_measured(error: TotalError) -> str:
-    """The text behind an expected error: the part of the cycles without a measurement."""
+    """The text after an expected error: the share of the cycles without a measurement."""
     if not error.unmeasured_share:
         return ""
     return f" where models were measured; for {percent(error.unmeasured_share)} of the cycles there is no measurement"

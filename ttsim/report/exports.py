@@ -1,19 +1,18 @@
-"""Files for other tools, all from the record of a run; no figure is computed here.
+"""Files for other tools from the record of a run; no figure is computed here.
 
 db.sqlite, config.json and cluster_descriptor.yaml are the memory report that ttnn-visualizer opens. db.sqlite has the
-texts of the script's files that made the calls. The cluster is one chip; which of its cores are harvested is not known.
+source text of the script's files that made calls. The cluster is one chip; its harvested cores are unknown.
 
 ops_perf_results.csv (a row per device operation) and profile_log_device.csv are those of tt-metal's profiler (v2.1).
-tt-perf-report and ttnn-visualizer read the first file. The FLOPs that they show of a convolution are issued FLOPs,
-inserted zeros included. Rows are sorted by HOST START TS; the host's clock is not simulated, so rows are counted. The
-second file has the cycles in which each core works on each device operation. A core's BRISC launches the other
-processors and waits for them, so its firmware zone covers all work of the core; the zones of the other processors
-within it are not simulated. Cores are counted from 0, by columns and rows of the grid.
+tt-perf-report and ttnn-visualizer read the first file. Their FLOPs of a convolution are issued FLOPs, including
+inserted zeros. Rows are sorted by HOST START TS, which is the row number, because the host's clock is not simulated.
+The second file has the cycles in which each core works on each device operation. A core's BRISC launches the other
+processors and waits for them, so its firmware zone covers all work of the core; zones of the other processors are not
+simulated. Core coordinates are columns and rows of the grid, from 0.
 
 npe_viz has a file of network transfers for each program, and a manifest that maps device operations to these files.
-ttnn-visualizer opens each of these files from the row of its operation on the page Performance.
-Only programs whose model knows routes are written: halos. Programs with known bytes but no routes (multicasts of
-convolutions, pages from and to DRAM) are left out.
+ttnn-visualizer opens each of these files from the row of its operation on the page Performance. Only programs whose
+model has routes are written: halos. Programs without routes (multicasts of convolutions, DRAM traffic) are omitted.
 """
 
 import json
@@ -49,7 +48,7 @@ def place_text(config: MemoryConfig) -> str:
 
 
 def memory_config_text(config: MemoryConfig) -> str:
-    """A memory config; its shards have the ``halo`` that viewers look for."""
+    """A memory config; its shard spec has the field ``halo`` that viewers require."""
     shards, dealt = config.shard_spec, "std::nullopt"
     if shards is not None:
         sides = ", ".join(map(str, shards.shape))
@@ -78,12 +77,12 @@ def _nothing(record: Record) -> Iterable[tuple[Any, ...]]:
 
 
 def _of_calls(rows: Callable[[RecordedCall, Record], Iterable[Iterable[Any]]]) -> Rows:
-    """The rows of all calls, each behind the number of its call."""
+    """The rows of all calls, each preceded by the number of its call."""
     return lambda record: ((call.number, *row) for call in record.calls for row in rows(call, record))
 
 
 def source_path(file: str) -> str:
-    """A file of the script with a slash, without which the visualizer does not find the end of the name in a trace."""
+    """A path of a script file with at least one slash, which the visualizer needs to find the end of the name."""
     return printable(file if "/" in file else f"./{file}")
 
 
@@ -92,7 +91,7 @@ def _source(at: CallSite) -> tuple[str | None, int | None]:
 
 
 def stack_trace(call: RecordedCall, record: Record) -> str:
-    """The lines that made a call as Python's tracebacks write them, the innermost first, as the real library does."""
+    """The script lines of a call in the format of Python's tracebacks, innermost first, as in the real library."""
     lines = []
     for site in reversed(call.stack):
         lines.append(f'File "{source_path(site.file)}", line {site.line}, in {printable(site.function)}')
@@ -112,7 +111,7 @@ def _buffer(event: BufferAllocated) -> tuple[int, ...]:
 
 
 def _node(node: Mapping[str, Any], device_id: int) -> dict[str, Any]:
-    """A node with text parameters, whose cores and device are those of the other tables."""
+    """A node with text parameters, with cores and device in the format of the other tables."""
     params = {key: printable(str(value)) for key, value in (node["params"] or {}).items()}
     changes = {"device_id": lambda _: str(device_id), "name": printable, "core_range_set": viewer_ranges}
     params |= {key: change(params[key]) for key, change in changes.items() if key in params}
@@ -290,7 +289,7 @@ COLUMNS: Final[Mapping[str, Cell]] = {
 
 
 def _side(spec: TensorSpec, axis: int) -> str:
-    """One of the last four axes; axes that a tensor lacks are 1, earlier axes are left out."""
+    """One of the last four sides; missing sides are 1, earlier sides are omitted."""
     padded, logical = ((1, 1, 1, 1, *shape)[-len(AXES) :][axis] for shape in (spec.padded_shape, spec.shape))
     return f"{padded}[{logical}]"
 
@@ -324,7 +323,7 @@ TIMER: Final = 1
 
 
 def device_log(record: Record) -> str:
-    """The file's text."""
+    """The text of profile_log_device.csv."""
     cores, clock_mhz = record.device["num_compute_cores"], round(record.spec.clock_hz / 1e6)
     head = f"ARCH: {record.arch or 'unknown'}, CHIP_FREQ[MHz]: {clock_mhz}, Max Compute Cores: {cores}"
     zones = (
@@ -337,7 +336,7 @@ def device_log(record: Record) -> str:
 
 
 def npe_files(record: Record) -> dict[str, str]:
-    """The files by name; none if no transfer is known."""
+    """The files of npe_viz by name; empty if no transfer is known."""
     names = {op.program: f"{file_name(op.name)}-{op.program}.json" for op in record.operations}
     names = {program: names[program] for program, _ in record.timelines}
     known = [op for op in record.operations if op.program in names]

@@ -20,7 +20,7 @@ LONGEST_NAME: Final = 40  # columns of a name in a table, which leave room for f
 
 
 def printable(text: str) -> str:
-    """The text with escapes instead of characters that steer a terminal or break a line."""
+    """The text with control characters and line breaks escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -35,22 +35,22 @@ def printable_lines(text: str) -> str:
 
 
 def file_name(text: str) -> str:
-    """The text as a name that a file can have everywhere; an underscore stands for any other character."""
+    """The text as a portable file name; an underscore replaces any other character."""
     return re.sub(r"[^A-Za-z0-9_.-]|^[.-]", "_", text[:LONGEST_FILE_NAME]) or "_"
 
 
 def short_name(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name for one line of a table; an ellipsis ends names of more than `longest` columns."""
+    """A name for one line of a table; names of more than `longest` columns end with an ellipsis."""
     return _cut(printable(text[: longest + 1]), longest)
 
 
 def short_place(text: str, longest: int = LONGEST_NAME) -> str:
-    """A place in a script for one line of a table; an ellipsis begins long places, so that the line number stays."""
+    """A script location for one line of a table; long locations begin with an ellipsis and keep the line number."""
     return _cut(printable(text[-longest - 1 :])[::-1], longest)[::-1]
 
 
 def cells_of(text: str) -> int:
-    """The columns that a text takes on a terminal; some characters take two columns, others none."""
+    """The width of a text on a terminal; some characters take two columns, others none."""
     if text.isascii():
         return len(text)
     return sum(map(_cells, text))
@@ -79,11 +79,10 @@ LEAST_WRAPPED = 40  # least characters of a wrapped line, even on a narrower ter
 def fitted(
     rows: Sequence[Sequence[str]], width: int | None, *, words: Collection[str], least_needed: Sequence[str] = ()
 ) -> list[str]:
-    """A plain-text table of `rows`, headings first, without the columns of `least_needed` that do not fit `width`.
+    """A plain-text table of `rows`, headings first; columns of `least_needed` are dropped until it fits `width`.
 
-    Columns are dropped in the order of `least_needed`; with a limited width, columns without any entry below their
-    heading go as well; a width of None keeps all columns. `words` are the headings of left-aligned columns; rows may be
-    shorter than the headings.
+    Columns are dropped in the order of `least_needed`; with a limited width, empty columns are dropped as well; a width
+    of None keeps all columns. `words` are the headings of left-aligned columns; rows may be shorter than the headings.
     """
     columns = list(zip_longest(*rows, fillvalue=""))
     if width is not None:
@@ -131,7 +130,7 @@ def wrapped(text: str, width: int | None, *, indent: int = 0) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """The characters of a line: the variable COLUMNS, or those of a terminal; None if the output is no terminal."""
+    """The width of a line: the variable COLUMNS, or the terminal's width; None if the output is not a terminal."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
@@ -154,7 +153,7 @@ def text(document: dict[str, Any]) -> str:
 def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     """A header line, then a line for each record; unknown values are empty.
 
-    A text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers.
+    An apostrophe precedes text that a spreadsheet would run as a formula; numbers stay numbers.
     """
     written = StringIO(newline="")
     writer = csv.DictWriter(written, columns, lineterminator="\n")
@@ -197,7 +196,7 @@ def cycles(value: float) -> str:
 
 
 def time(nanoseconds: float, sign: str = "") -> str:
-    """Nanoseconds in the unit that gives at most three digits before the point: 3.96 ms; `sign` is "+" to show it."""
+    """Nanoseconds in the unit with at most three digits before the point: 3.96 ms; `sign` "+" shows plus signs."""
     for unit, size in (("us", 1e3), ("ms", 1e6)):
         if abs(nanoseconds) < 999.995 * size:
             return f"{nanoseconds / size:{sign}.2f} {unit}"
@@ -205,7 +204,7 @@ def time(nanoseconds: float, sign: str = "") -> str:
 
 
 def heaviest(rows: Sequence[RowT], most: int | None, weight: Callable[[RowT], float]) -> tuple[list[RowT], int]:
-    """The `most` rows of the greatest weight, in order, and how many rows are left out; None for all rows."""
+    """The `most` rows of the greatest weight, in order, and the number of omitted rows; None for all rows."""
     if most is None or len(rows) <= most:
         return list(rows), 0
     chosen = sorted(range(len(rows)), key=lambda at: -weight(rows[at]))[:most]
@@ -221,5 +220,5 @@ def count_of(value: float) -> str:
 
 
 def by(sizes: Sequence[int]) -> str:
-    """Sizes as 2x3."""
+    """Sizes as text such as 2x3."""
     return "x".join(map(str, sizes))

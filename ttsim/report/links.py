@@ -1,7 +1,7 @@
-"""Loads of the networks' links in device operations: the busiest link, what loads it, and all links on the grid.
+"""Loads of network links in device operations: the busiest link, its transfers, and all links on the grid.
 
-A link is named by the node of the torus that it leaves and by its direction. Loads are those of the cycle model: the
-ways from which it takes its busiest link. The report's cycles do not depend on this table.
+A link is named by the torus node that it leaves and by its direction. Loads come from the routes that the cycle model
+uses to find the busiest link. The report's cycles do not depend on this table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ def network_of(direction: str) -> int:
 
 
 class Nodes(NamedTuple):
-    """The nodes of a device's torus, and what is there."""
+    """The nodes of a device's torus, with their worker cores and DRAM banks."""
 
     cols: int
     rows: int
@@ -45,7 +45,7 @@ class Nodes(NamedTuple):
     banks: tuple[Mapping[Node, int], ...]  # Of each network: the first bank of DRAM that answers at a node
 
     def name(self, node: Node, network: int) -> str:
-        """A node by its worker core, its bank on a network, or its place in the torus."""
+        """The name of a node: its worker core, its bank on a network, or its coordinates in the torus."""
         if node in self.cores:
             return "core {}-{}".format(*self.cores[node])
         bank = self.banks[network].get(node)
@@ -67,7 +67,7 @@ def nodes_of(spec: DeviceSpec) -> Nodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPart:
-    """What a transfer of an operation puts on a link."""
+    """The load of one transfer of an operation on a link."""
 
     what: str  # "reads from DRAM", "writes to DRAM", "multicasts" or "core to core"
     moved_bytes: int
@@ -112,7 +112,7 @@ class LinkUse(Row, figures="number name"):
     busiest = Derived[tuple[str, Node, int]](lambda use: next(use.links()))
 
     def links(self) -> Iterator[tuple[str, Node, int]]:
-        """Direction, node and whole bytes of all links that pass any, the busiest first; of equal ones in order."""
+        """Direction, node and whole bytes of all used links, the busiest first."""
         for flat in np.argsort(-np.rint(self.bytes_on), axis=None, kind="stable").tolist():
             at, row, col = np.unravel_index(flat, self.bytes_on.shape)
             moved = round(float(self.bytes_on[at, row, col]))
@@ -126,7 +126,7 @@ class LinkUse(Row, figures="number name"):
         return (node[0] + right) % self.nodes.cols, (node[1] + down) % self.nodes.rows
 
     def parts_of(self, direction: str, node: Node) -> list[LinkPart]:
-        """What loads a link, the largest part first."""
+        """The transfers on a link, the largest first."""
         network = network_of(direction)
         link = Link(*node, along_row=direction == DIRECTIONS[network][0])
         parts = []
@@ -145,7 +145,7 @@ class LinkUse(Row, figures="number name"):
         return sorted(parts, key=lambda part: -part.moved_bytes)
 
     def _ends(self, places: Places, network: int) -> str:
-        """Nodes by their worker cores, as ttnn prints them, or their banks."""
+        """Nodes as ranges of worker cores in ttnn's format, or as banks."""
         nodes = sorted(set(zip(places.col.tolist(), places.row.tolist(), strict=True)))
         cores = [CoreCoord(*self.nodes.cores[node]) for node in nodes if node in self.nodes.cores]
         if cores and len(cores) == len(nodes):
@@ -180,7 +180,7 @@ def links_dict(report: CycleReport) -> list[dict[str, Any]]:
 
 
 def chosen_use(uses: Sequence[LinkUse], asked: str = "") -> LinkUse | None:
-    """The operation with a number or a part of its name; of several, the one whose busiest link is busy longest."""
+    """The operation with this number or part of its name; of several, the operation with the longest busy link."""
     own = [use for use in uses if asked == f"{use.number}" or (not asked.isdecimal() and asked in use.name)]
     return max(own, key=lambda use: use.nanoseconds, default=None)
 
@@ -191,7 +191,7 @@ def link_text(use: LinkUse) -> str:
 
 
 def part_text(part: LinkPart, whole_bytes: int) -> str:
-    """What loads a link, with its share and the ends of its ways."""
+    """A transfer on a link, with its share and the endpoints of its routes."""
     sources, destinations = (short_name(ends, LONGEST_ENDS) for ends in (part.sources, part.destinations))
     return f"{part.what} {percent(part.moved_bytes / whole_bytes)}, from {sources} to {destinations}"
 
@@ -214,8 +214,8 @@ def links_lines(report: CycleReport, asked: str = "", width: int | None = None) 
 
     Args:
         report: The report.
-        asked: The number, or a part of the name, of the operation that is drawn; empty for the one whose busiest link
-            is busy longest.
+        asked: The number or a part of the name of the operation to draw; empty for the operation with the longest busy
+            link.
         width: Characters of a line; None for any.
     """
     uses = link_uses(report)
@@ -236,7 +236,7 @@ def links_lines(report: CycleReport, asked: str = "", width: int | None = None) 
 
 
 def grid_lines(use: LinkUse, width: int | None = None) -> list[str]:
-    """The links that leave each node, in tenths of the busiest one; both networks beside each other where they fit."""
+    """The links that leave each node, in tenths of the busiest link; both networks side by side if they fit."""
     drawn = [_network_lines(use, number) for number in range(len(NETWORKS))]
     wide = max(map(len, drawn[0]))
     beside = [f"{left:<{wide}}  {right}".rstrip() for left, right in zip(*drawn, strict=True)]
@@ -264,5 +264,5 @@ def _network_lines(use: LinkUse, network: int) -> list[str]:
 
 
 def _tenths(load: float, most: float) -> int:
-    """From 0 for nothing to 10 for the most; a link that passes anything has at least 1."""
+    """The load from 0 (unused) to 10 (busiest); a used link has at least 1."""
     return max(1, round(10 * load / most)) if load else 0

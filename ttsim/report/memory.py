@@ -53,7 +53,7 @@ class Occupant:
 
 
 class L1Block(Row, figures="held first last"):
-    """A buffer from one device operation to another; shares are those of a picture, time to the right, addresses up."""
+    """A buffer over a range of device operations; shares are positions in a picture, time right, addresses up."""
 
     held: Occupant
     first: int  # Number of the first device operation that has the buffer
@@ -83,7 +83,7 @@ class L1Map:
 def l1_map(moments: Sequence[Sequence[Occupant]], spec: DeviceSpec) -> L1Map:
     """The map over device operations in sequence, from the L1 buffers during each of them.
 
-    A circular buffer belongs to one operation; any other buffer lives through consecutive operations that have it.
+    A circular buffer belongs to one operation; any other buffer spans the consecutive operations that have it.
     """
     spans: list[tuple[Occupant, list[int]]] = []
     alive: dict[Occupant, list[int]] = {}
@@ -171,7 +171,7 @@ class OperationUse(Row, figures="name"):
 
     @property
     def held(self) -> list[Occupant]:
-        """The contents of L1: circular buffers, then buffers."""
+        """The contents of L1: circular buffers, then other buffers."""
         circular = (Occupant.of(event, event.address) for event in self.local)
         buffers = ((event, event.buffer) for event in self.in_l1)
         return [
@@ -181,7 +181,7 @@ class OperationUse(Row, figures="name"):
 
 
 class L1Use(Row, figures="usable_bytes"):
-    """L1 of a core over the whole call, with the buffers from before the call."""
+    """L1 of a core over the whole call, including buffers from before the call."""
 
     usable_bytes: int  # Usable L1, L1_SMALL included
     usage: UsagePerCore  # Added up as ttnn's extract_resource_usage_per_core does
@@ -272,7 +272,7 @@ def summarize(
     accuracy: Accuracy | None = None,
     cycles: CycleReport | None = None,
 ) -> Summary:
-    """All figures of one call; earlier events on the device count in peaks and headroom.
+    """All figures of one call; peaks and headroom include earlier events on the device.
 
     `layouts` are the partitions of its convolutions, `output_size` the rows and columns of an output image.
     """
@@ -290,7 +290,7 @@ def summarize(
 
 
 def place_of(memory: MemoryConfig) -> str:
-    """The place of a tensor in a few words."""
+    """The memory of a tensor as a short text."""
     kind, shards = f"{memory.memory_layout.name} in {memory.buffer_type.name}", memory.shard_spec
     if shards is None:
         return kind
@@ -326,7 +326,7 @@ def operation_uses(spec: DeviceSpec, before: Sequence[Event], events: Sequence[E
 def living(
     before: Iterable[BufferAllocated], events: Iterable[Event | None]
 ) -> Iterator[tuple[Event | None, dict[int, BufferAllocated]]]:
-    """Each event, and the buffers that live after it by number, oldest first; `before` lived at their start."""
+    """Each event with the live buffers after it by number, oldest first; `before` are live at the start."""
     live = {event.number: event for event in before}
     for event in events:
         if isinstance(event, BufferAllocated):
@@ -337,7 +337,7 @@ def living(
 
 
 def living_after(before: Iterable[BufferAllocated], events: Iterable[Event]) -> dict[int, BufferAllocated]:
-    """The buffers that live after some events by number, oldest first."""
+    """The live buffers after some events by number, oldest first."""
     *_, (_, live) = living(before, (None, *events))
     return live
 

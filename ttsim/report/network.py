@@ -1,4 +1,4 @@
-"""The device operations that ran, one row each, and the report on a network: their sums, and L1 at its fullest."""
+"""The device operations that ran, one row each, and the report on a network: their sums, and the peak of L1."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -52,13 +52,13 @@ class LivingBuffer:
 
     @classmethod
     def of(cls, event: BufferAllocated, function: str, where: str) -> "LivingBuffer":
-        """An allocated buffer, and who made it."""
+        """An allocated buffer with its creator."""
         spec = event.buffer
         return cls(event.name, spec.buffer_type.name, spec.bank_bytes, event.address, function, where)
 
     @property
     def place(self) -> str:
-        """The function that made the buffer, and the lines of the script."""
+        """The function that created the buffer, and the lines of the script."""
         return place_of(self.function, self.where)
 
 
@@ -132,12 +132,12 @@ def place_of(function: str, where: str) -> str:
 
 
 def local_buffers(step: Operation) -> list[CircularBuffer]:
-    """The circular buffers of a program that are no views, in order of allocation."""
+    """The circular buffers of a program without views, in order of allocation."""
     return [buffer for buffer in step.circular_buffers if buffer.view_of is None]
 
 
 def placed_buffers(step: Operation, spec: DeviceSpec) -> Iterable[tuple[CircularBuffer, int]]:
-    """The circular buffers that are no views, at the addresses of every program."""
+    """The circular buffers without views, with addresses, of every program."""
     local = local_buffers(step)
     placed = place([(buffer.size_bytes, buffer.cores) for buffer in local], spec.l1)
     return zip(local, placed.addresses, strict=True)
@@ -164,7 +164,7 @@ class Runs(list[OpRun]):
 
     @cached_property
     def starts(self) -> list[int]:
-        """Cycles before each operation, and at the end the cycles of all."""
+        """Cycles before each operation, followed by the cycles of all operations."""
         return [0, *accumulate(op.cycles for op in self)]
 
     @property
@@ -179,7 +179,7 @@ class Runs(list[OpRun]):
 
     @cached_property
     def launches(self) -> list[Launch]:
-        """What was launched, in order."""
+        """The launched programs, in order."""
         return [launch for call in self.calls for launch in call.launches]
 
     @cached_property
@@ -201,7 +201,7 @@ class Runs(list[OpRun]):
 
 
 class LivingCircularBuffer(Row):
-    """A circular buffer of a running program that is no view."""
+    """A circular buffer, not a view, of a running program."""
 
     buffer: CircularBuffer
 
@@ -228,10 +228,10 @@ class Sum(Row, figures="name"):
 
 
 class HighWater(Row, figures="operation nanoseconds usable_bytes"):
-    """L1 of a core at the fullest moment of a pass, and its buffers.
+    """The peak of L1 of a core, and its buffers.
 
-    Counted as ttnn's extract_resource_usage_per_core does, with three differences: programs from the program cache
-    count with their circular buffers, those of the fullest core count, and buffers from before the pass count.
+    Counted like ttnn's extract_resource_usage_per_core, with three differences: cached programs count with their
+    circular buffers, the circular buffers are those of the fullest core, and earlier buffers count.
     """
 
     usable_bytes: int  # Usable L1, L1_SMALL included
@@ -303,12 +303,12 @@ class NetworkReport(Report):
         nanoseconds: Time of all operations that have a model.
         operations: The device operations in order, with and without a model.
         kinds: Sums over operations of one name, in order of the first.
-        layers: Sums over operations that the same lines of the script ran, in order of the first.
-        high_water: L1 at its fullest moment.
-        l1: L1 of a core over all operations, each at its fullest moment.
+        layers: Sums over operations of the same lines of the script, in order of the first.
+        high_water: The peak of L1.
+        l1: L1 of a core over all operations, each at its peak.
         launches: The dispatch overhead, which no other figure includes.
         includes: What the cycles count.
-        leaves_out: What they do not count.
+        leaves_out: What the cycles do not count.
 
     Examples:
         >>> tensor = ttnn.zeros((32, 32), layout=ttnn.TILE_LAYOUT, device=device)
@@ -336,19 +336,19 @@ class NetworkReport(Report):
 
     @property
     def untimed(self) -> tuple[OpRun, ...]:
-        """Operations that no model knows."""
+        """Operations without a model."""
         return tuple(operation for operation in self.operations if operation.untimed)
 
     @property
     def headline(self) -> str:
-        """What ran, and how long it took, in a line."""
+        """The operations and their time, in one line."""
         missing = f", not counting {len(self.untimed)} of them" if self.untimed else ", all timed"
         took = f"{cycles(self.cycles)} cycles, {time(self.nanoseconds)} at {self.clock_hz / 1e9:g} GHz"
         ran = f"{counted(len(self.operations), 'device operation')} of {counted(self.calls, 'call')}"
         return f"{self.device}: {took}, in {ran}{missing}"
 
     def _host_lines(self) -> list[str]:
-        """The functions that the host computed instead of the device, with their share of all calls."""
+        """The functions that the host computed, with their share of all calls."""
         calls = {op.call: op.function for op in self.operations if op.name == FALLBACK}
         if not calls:
             return []
@@ -357,7 +357,7 @@ class NetworkReport(Report):
         return [f"On the host in float32, neither planned nor timed: {share}: {functions}"]
 
     def table(self, width: int | None = None) -> str:
-        """Tables of operations, kinds and layers, then the fullest moment of L1, in lines of `width` characters."""
+        """Tables of operations, kinds and layers, then the peak of L1, in lines of `width` characters."""
         if not self.operations:
             return f"No device operation ran on {self.device}."
         untimed = [f"Not counted: #{op.number} {op.name}, {op.untimed}" for op in self.untimed]
@@ -380,7 +380,7 @@ class NetworkReport(Report):
 
 
 def network_report(runs: Runs, spec: DeviceSpec, kind: type[NetworkReport] = NetworkReport) -> NetworkReport:
-    """The report, of class `kind`, on operations in sequence on a device."""
+    """The report, an instance of `kind`, on operations in sequence on a device."""
     moments = [  # the fullest of each operation: its circular buffers, then buffers, oldest first
         [
             *(Occupant.of(buffer, address) for buffer, address in placed_buffers(op.step, spec)),

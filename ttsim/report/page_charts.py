@@ -33,7 +33,7 @@ BUFFER_LEGEND: Final = {
 
 
 def stage_rows(operations: Sequence[OpRun]) -> list[StageRow]:
-    """The stages that work or bind, operation by operation in pipeline order."""
+    """The stages with busy or critical cycles, by operation in pipeline order."""
     return [
         StageRow(op, stage)
         for op in operations
@@ -43,7 +43,7 @@ def stage_rows(operations: Sequence[OpRun]) -> list[StageRow]:
 
 
 def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: Sequence[Compared] = ()) -> Section:
-    """A lane for the operations, one for those of a baseline, and one for each stage of their slowest cores."""
+    """A timeline with lanes for the operations, for a baseline, and for each stage of the slowest cores."""
     used = {row.stage.stage for row in stages}
     names = [
         "operations",
@@ -84,7 +84,7 @@ def timeline(operations: Sequence[OpRun], stages: Sequence[StageRow], baseline: 
 
 
 def l1_chart(memory: L1Map, operations: Sequence[OpRun]) -> Section:
-    """The buffers in L1 of a core: operations to the right, addresses upward, circular buffers behind the others."""
+    """A chart of buffers in L1 of a core: operations to the right, addresses upward."""
     marks = [
         Mark(block.first, block.last + 1, block.held.address, block.held.address + block.held.size_bytes,
              block.held.kind, at, label=block.held.name)
@@ -108,7 +108,7 @@ def l1_chart(memory: L1Map, operations: Sequence[OpRun]) -> Section:
 
 
 def roofline(operations: Sequence[OpRun]) -> Section | None:
-    """FLOP per byte of DRAM to the right, FLOP per second upward; None if no operation has both."""
+    """A roofline chart: FLOP per DRAM byte to the right, FLOP per second upward; None if no operation has both."""
     placed = [
         (at, op.time) for at, op in enumerate(operations) if op.time and op.time.roofline.issued_flops_per_dram_byte
     ]
@@ -141,7 +141,7 @@ def roofline(operations: Sequence[OpRun]) -> Section | None:
 
 
 def link_chart(uses: Sequence[LinkUse]) -> Section | None:
-    """The links of the operations whose busiest links are busy longest, on the grid; None without any."""
+    """The links of the operations with the longest busy links, on the grid; None without links."""
     drawn = sorted(sorted(uses, key=lambda use: -use.nanoseconds)[:MOST_DRAWN], key=lambda use: use.number)
     if not drawn:
         return None

@@ -177,11 +177,11 @@ class LinkRow(NamedTuple):
 
     @property
     def nanoseconds(self) -> float:
-        """In which it passes its bytes at its full rate."""
+        """The time that the link needs for its bytes at its full rate."""
         return self.use.nanoseconds * self.moved_bytes / self.use.moved_bytes
 
     def name(self, node: Node) -> str:
-        """A node on the link's network."""
+        """The name of a node on the link's network."""
         return self.use.nodes.name(node, network_of(self.direction))
 
 

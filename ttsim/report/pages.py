@@ -1,4 +1,4 @@
-"""Pages of reports on calls, on a network, and on layers: what each view of a page shows, in order."""
+"""Pages of reports on calls, on a network, and on layers: the sections of each view."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A call, a network, or a layer on a page; what its reports do not know is empty or None."""
+    """A call, a network, or a layer on a page; unknown figures are empty or None."""
 
     name: str
     asked: Mapping[str, str]  # The request: texts by name
@@ -93,7 +93,7 @@ class Part:
 
 
 def page_of_calls(report: CycleReport) -> Page:
-    """The page of a report on cycles alone."""
+    """The page of a report on cycles only."""
     calls, operations = report.calls, len(report.operations)
     runs = Runs(report.clock_hz)
     for number, call in enumerate(calls):
@@ -126,7 +126,7 @@ def page_of_layers(
     *,
     links: bool = False,
 ) -> Page:
-    """The page of layers that were run, one view each, behind a view of all.
+    """The page of layers: a view of all layers, then a view of each layer.
 
     ``baselines`` are earlier reports by the names of layers; with ``links``, views draw the links of the networks.
     """
@@ -177,7 +177,7 @@ def _counts(calls: int, operations: int) -> Mapping[str, str]:
 
 
 def _uses(result: LayerResult) -> Sequence[OperationUse]:
-    """The device operations of a layer with their buffers and headroom, as far as it came."""
+    """The device operations of a layer with their buffers and headroom, until a failure."""
     return result.reached if result.summary is None else result.summary.operations
 
 
@@ -206,7 +206,7 @@ def _view(part: Part) -> View:
 
 
 def _links(part: Part) -> Iterator[Section]:
-    """All links on the grid, and the busiest ones of each operation."""
+    """All links on the grid, and the busiest links of each operation."""
     uses = link_uses(part.report) if part.draws_links and part.report else ()
     chart = link_chart(uses)
     if chart:
@@ -217,7 +217,7 @@ def _links(part: Part) -> Iterator[Section]:
 
 
 def _compared(part: Part) -> list[Compared]:
-    """The operations of the baseline and of the part, matched; their numbers are those of the part."""
+    """The matched operations of the baseline and of the part, numbered by the part."""
     if part.compared is None:
         return []
     numbers = (op.number for op in part.operations if op.time)

@@ -1,4 +1,4 @@
-"""The record of what ran on a device, from which `export` writes files for other tools."""
+"""The record of calls on a device, from which `exports` writes files for other tools."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall:
-    """A call that ran device operations, or failed before."""
+    """A call that ran device operations, or failed."""
 
     number: int  # Counted from 1
     function: str
@@ -58,12 +58,12 @@ class RecordedCall:
 
     @property
     def at(self) -> CallSite:
-        """The line that made the call; `NOWHERE` if it is unknown."""
+        """The script line of the call; `NOWHERE` if unknown."""
         return self.stack[-1] if self.stack else NOWHERE
 
     @cached_property
     def living(self) -> tuple[BufferAllocated, ...]:
-        """The buffers that live at the end of the call, or at its failed allocation, oldest first."""
+        """The live buffers at the end of the call, or at its failed allocation, oldest first."""
         fitted = takewhile(lambda event: not isinstance(event, Refused), self.events)
         return tuple(living_after(self.before, fitted).values())
 
@@ -71,9 +71,9 @@ class RecordedCall:
 def chunks_of(
     living: Iterable[BufferAllocated], tensors: Mapping[int, TensorSpec], spec: DeviceSpec
 ) -> Iterator[Chunk]:
-    """The pages of buffers in L1 on their cores; `tensors` maps numbers of buffers to what lies in them.
+    """The pages of L1 buffers on their cores; `tensors` maps buffer numbers to their tensors.
 
-    L1_SMALL is left out, since it is full of index tables, and DRAM, since it belongs to no core.
+    L1_SMALL, which has only index tables, and DRAM, which belongs to no core, are excluded.
     """
     for event in living:
         if event.buffer.buffer_type is BufferType.L1 and event.number in tensors:
@@ -125,7 +125,7 @@ class Record:
 
 
 def numbered(tensors: Iterable[WrittenTensor]) -> dict[WrittenTensor, int]:
-    """A number for each tensor: that of its buffer; further tensors in the same buffer get numbers behind the last."""
+    """A number for each tensor: the number of its buffer; further tensors of a buffer get new numbers."""
     first: dict[int, WrittenTensor] = {}
     views = [tensor for tensor in dict.fromkeys(tensors) if first.setdefault(tensor.number, tensor) != tensor]
     numbers = {tensor: number for number, tensor in first.items()}
@@ -155,18 +155,18 @@ DEVICE_FIGURES: Final[Mapping[str, Callable[[DeviceSpec, int], int]]] = {
 
 
 def device_figures(spec: DeviceSpec, l1_small_bytes: int) -> dict[str, int]:
-    """A device by the columns of the visualizer's table of devices; `l1_small_bytes` are per core."""
+    """The row of a device in the visualizer's table of devices; `l1_small_bytes` is per core."""
     bank = spec.l1.usable_bytes - l1_small_bytes
     return {name: figure(spec, bank) for name, figure in DEVICE_FIGURES.items()}
 
 
 def known_arch(spec: DeviceSpec) -> str:
-    """The family of a device if a catalog device has it, else empty: viewers refuse unknown families."""
+    """The family of a device if it is in the catalog, else empty, because viewers refuse unknown families."""
     return spec.family if any(load_spec(name).family == spec.family for name in catalog_names()) else ""
 
 
 def lifetimes(calls: Sequence[RecordedCall], tensors: Mapping[WrittenTensor, int]) -> list[Lifetime]:
-    """Each tensor by its number, the call that made it, the last that read it, and the last before its buffer went."""
+    """For each tensor: its number, its producer, its last reader, and the last call before its buffer was freed."""
     producers: dict[WrittenTensor, Moment] = {}
     readers: dict[WrittenTensor, Moment] = {}
     for call in calls:

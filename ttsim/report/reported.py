@@ -1,4 +1,4 @@
-"""Reads device operations from a report: JSON, or an ``ops_perf_results`` CSV of a real card's profiler or of ttsim.
+"""Reads device operations from a report: JSON, or an ``ops_perf_results`` CSV of a real card or of ttsim.
 
 The columns depend on the profiler's version: shapes are ``INPUT_0_W`` or ``INPUT_0_W_PAD[LOGICAL]``, and older files
 have no ``DEVICE ARCH``. Only the operation and its time are required.
@@ -45,8 +45,7 @@ Row = Mapping[str, str]
 def read_rows(path: Path, device_id: int | None = None, *, where: str = "compare") -> Reported:
     """The operations of a profiler's file, without signposts and host operations.
 
-    Raises ArgumentError for any other file, and for several devices or no device `device_id`; OSError if it is
-    unreadable.
+    Raises ArgumentError for any other file, or if `device_id` does not select one device; OSError if it is unreadable.
     """
     named = f"{where}: {shown(str(path), LONGEST_PATH)}"
     try:
@@ -72,7 +71,7 @@ def read_rows(path: Path, device_id: int | None = None, *, where: str = "compare
 
 
 def _rows(path: Path) -> list[Row]:
-    """The rows that are not empty, by column; a byte order mark and spaces around names are ignored."""
+    """The nonempty rows by column; a byte order mark and spaces around names are ignored."""
     read = csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), strict=True)
     head = [name.strip() for name in next(read, [])]
     missing = [name for name in NEEDED if name not in head]
@@ -112,7 +111,7 @@ def _operation(row: Row) -> ReportedOperation:
 
 
 def _number(row: Row, column: str) -> float | None:
-    """A number from 0 on, or None for an empty cell; raises ArgumentError for anything else."""
+    """A nonnegative number, or None for an empty cell; raises ArgumentError for anything else."""
     text = row.get(column, "")
     if not text:
         return None
@@ -126,7 +125,7 @@ def _number(row: Row, column: str) -> float | None:
 
 
 def _tensor(name: str, row: Row) -> dict[Difference, str]:
-    """The figures of an operation's tensor; none if the operation has no tensor of this name."""
+    """The figures of an operation's tensor; empty if the operation has no tensor of this name."""
     sides = [
         LOGICAL.sub(r"\1", row.get(f"{name}_{axis}_PAD[LOGICAL]") or row.get(f"{name}_{axis}", "")) for axis in AXES
     ]
@@ -151,7 +150,7 @@ def read_report(path: Path, device_id: int | None = None, *, where: str = "compa
 
 
 def read_layers(path: Path, where: str) -> dict[str, Reported]:
-    """The operations of each layer in a file of ``run --json``, by the layer's name; raises as `read_report`."""
+    """The operations of each layer in a file of ``run --json``, by the layer's name; raises like `read_report`."""
     with _reading(path, where):
         layers = json.loads(path.read_text(encoding="utf-8"))["layers"]
         return {str(layer["layer"]["name"]): _reported(_reports({"layers": [layer]})) for layer in layers}
@@ -164,7 +163,7 @@ def reported_of(report: CycleReport) -> Reported:
 
 @contextmanager
 def _reading(path: Path, where: str) -> Iterator[None]:
-    """Names the file in errors about its content."""
+    """A context that adds the file's name to errors."""
     try:
         yield
     except ArgumentError:
@@ -191,7 +190,7 @@ def _reported(reports: Sequence[Mapping[str, Any]]) -> Reported:
 
 
 def _sums(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sums that stand in reports; an expected error and a replay are those of one report alone."""
+    """The sums of reports; an expected error and a replay time only if there is one report."""
     sums: dict[str, Any] = {}
     totals = [report["total"] for report in reports if "total" in report]
     if len(totals) == len(reports):
@@ -207,7 +206,7 @@ def _sums(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _l1_peak_bytes(document: Mapping[str, Any]) -> int | None:
-    """The most L1 that a core had in use; None if the document has no memory."""
+    """The peak of L1 of a core; None if the document has no memory figures."""
     mark = document.get("network", document).get("high_water")
     if mark is not None:
         return int(mark["total_bytes"])

@@ -1,4 +1,4 @@
-"""Rows of reports: records whose figures are columns, each declared once and computed on first access."""
+"""Rows of reports: records whose figures are columns, declared once and computed on first access."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -12,7 +12,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Column(Generic[ValueT]):
-    """A figure of a row, computed by `of`, with the same name in the class, in JSON and to users."""
+    """A figure of a row, computed by `of`, with the same name in Python, in JSON and in texts."""
 
     def __init__(self, of: Callable[[Any], ValueT]) -> None:
         self.of = of
@@ -35,17 +35,17 @@ class Column(Generic[ValueT]):
 
 
 class Derived(Column[ValueT]):
-    """A column for other columns and for writers; JSON leaves it out."""
+    """A column for other columns and for writers; excluded from JSON."""
 
 
 class Report(Headed):
-    """A report that users get: ``print(report)`` shows a table, ``to_json()`` has all figures."""
+    """A public report: ``print(report)`` shows a table, ``to_json()`` has all figures."""
 
     __slots__ = ()
     FORMAT: ClassVar[int]  # raised when a field changes its meaning or goes
 
     def table(self, width: int | None = None) -> str:
-        """A table whose lines have so many characters; None: lines as long as it takes."""
+        """A table with lines of at most `width` characters; None for no limit."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Report(Headed):
         return self
 
     def __reduce__(self) -> str:
-        """Raises ArgumentTypeError: a report is not written to a file as an object."""
+        """Raises ArgumentTypeError: a report cannot be pickled."""
         raise ArgumentTypeError("a report cannot be pickled; to_json() and to_dict() hold all its figures")
 
 
@@ -76,7 +76,7 @@ class Report(Headed):
 class Row:
     """A frozen dataclass with columns: its figures are the fields that `figures` names, followed by its columns.
 
-    Columns are computed from the other fields. `figures` may name columns to decide their order.
+    Columns are computed from the other fields. `figures` may name columns to set their order.
     """
 
     figures: ClassVar[tuple[str, ...]] = ()
@@ -97,7 +97,7 @@ class Row:
 
 
 def as_dict(record: Any) -> dict[str, Any]:
-    """The figures of a record by name; records among the figures become dictionaries."""
+    """The figures of a record by name; nested records become dictionaries."""
     names = record.figures if isinstance(record, Row) else [field.name for field in fields(record)]
     return {name: _value(getattr(record, name)) for name in names}
 

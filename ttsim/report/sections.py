@@ -1,7 +1,7 @@
-"""Sections of pages as data, which page.js draws: verdict, gain, tables, charts, code. All are dictionaries for JSON.
+"""Sections of pages as JSON data, which page.js draws: verdict, gain, tables, charts, code.
 
-A chart shows rows of a table of its view: a mark names its row, and columns are named by their headings. The rows of a
-table name the device operations that they are about, by number, so that all sections can show one selection.
+A chart shows rows of a table of its view: a mark names its row, and headings name columns. The rows of a table list the
+numbers of their device operations, so all sections can show one selection.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Field(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a page shows at once; pages of several layers have several views."""
+    """The visible part of a page; pages of several layers have several views."""
 
     name: str
     sections: Sequence[Section]
@@ -56,14 +56,14 @@ class Page:
 def verdict(state: str, text: str, facts: Iterable[tuple[str, Cell, str]], asked: Mapping[str, str]) -> Section:
     """The result in a sentence, its most important figures (name, figure, unit), and the request.
 
-    `state` is "good" (nothing that was tried is faster), "slow" (something is), "known" (nothing was tried), or "bad".
+    `state` is "good" (no tried config is faster), "slow" (some config is faster), "known" (none tried), or "bad".
     """
     known = [list(fact) for fact in facts if fact[1] is not None]
     return {"kind": "verdict", "id": "verdict", "state": state, "text": text, "facts": known, "asked": dict(asked)}
 
 
 def gain(text: str, detail: str = "", code: str = "") -> Section:
-    """The change that gains most, with the code to paste; or why there is none."""
+    """The change that saves most time, with code to paste; or why there is none."""
     return {"kind": "gain", "id": "gain", "text": text, "detail": detail, "code": code}
 
 
@@ -77,7 +77,7 @@ def table(
     folded: bool = False,
     note: str = "",
 ) -> Section:
-    """A table, without columns that have no figure; `ops` are the numbers of the operations that each row is about."""
+    """A table without empty columns; `ops` are the numbers of the operations of each row."""
     rows = list(rows)
     cells = [[_cell(field, row) for row in rows] for field in fields]
     filled = [(field, column) for field, column in zip(fields, cells, strict=True) if set(column) - {None, ""}]
@@ -99,7 +99,7 @@ def _cell(field: Field[RowT], row: RowT) -> Cell:
 
 
 def spans(numbers: Sequence[int]) -> list[int]:
-    """Ascending numbers as the first and last of each run: 1, 2, 3, 7 are [1, 3, 7, 7]."""
+    """Ascending numbers as the first and last number of each run: 1, 2, 3, 7 becomes [1, 3, 7, 7]."""
     firsts = [number for at, number in enumerate(numbers) if not at or numbers[at - 1] != number - 1]
     lasts = [number for at, number in enumerate(numbers, 1) if at == len(numbers) or numbers[at] != number + 1]
     return list(chain.from_iterable(zip(firsts, lasts, strict=True)))
@@ -108,12 +108,12 @@ def spans(numbers: Sequence[int]) -> list[int]:
 def axis(
     label: str, unit: str, end: float, *, start: float = 0, names: Sequence[str] = (), log: bool = False
 ) -> Section:
-    """An axis from `start` to `end`; `names` name the places from one whole number to the next."""
+    """An axis from `start` to `end`; `names` are the names of the intervals between integers."""
     return {"label": label, "unit": unit, "start": start, "end": end, "names": list(names), "log": log}
 
 
 def axis_around(label: str, unit: str, values: Sequence[float]) -> Section:
-    """An axis with room beside the least and the largest value; logarithmic if the values are far apart."""
+    """An axis with margins around the values; logarithmic if the values are far apart."""
     low, high = min(values), max(values)
     if low > 0 and high / low > WIDE:
         return axis(label, unit, 10.0 ** ceil(log10(high)), start=10.0 ** floor(log10(low)), log=True)
@@ -146,9 +146,9 @@ def rectangles(
     legend: Mapping[str, str],
     limit: tuple[str, float] | None = None,
 ) -> Section:
-    """A chart of rectangles, by the table whose rows they show; `legend` explains each color that is no operation.
+    """A chart of rectangles for rows of a table; `legend` explains colors other than operations.
 
-    `limit` is a named line across, at a place of the y axis.
+    `limit` is a named horizontal line at a value of the y axis.
     """
     parts = [
         {
@@ -190,9 +190,9 @@ def heat(
     figures: Sequence[str],
     axes: Sequence[str] = (),
 ) -> Section:
-    """A map over two columns of a table that shows one of some figures at a time, the stronger the more.
+    """A heat map over two columns of a table that shows one of several figures.
 
-    With `axes`, the user chooses the two columns among these; each cell then has the least figure of its rows.
+    With `axes`, the user chooses the two columns; each cell then shows the smallest figure of its rows.
     """
     return {"kind": "heat", "id": name, "title": title, "note": note, "table": source, "across": across, "down": down,
             "figures": list(figures), "axes": list(axes)}  # fmt: skip
@@ -210,9 +210,9 @@ def links(
 ) -> Section:
     """The links of a grid of nodes, `size` columns and rows, for one operation at a time.
 
-    `names` are those of the nodes on each network, row by row. An operation is its number, its name, the nanoseconds of
-    a byte on a link, its own nanoseconds, and the bytes on the links that leave each node: to the right, down, to the
-    left and up. `first` is the number of the one that is shown first.
+    `names` are the names of nodes on each network, row by row. An operation is its number, its name, the nanoseconds
+    per byte on a link, its own nanoseconds, and the bytes on the links that leave each node: right, down, left and up.
+    `first` is the number of the operation that is shown first.
     """
     return {"kind": "links", "id": name, "title": title, "note": note, "size": list(size), "names": list(names),
             "parts": [list(operation) for operation in operations], "first": first}  # fmt: skip
@@ -229,7 +229,7 @@ def bars(
     bound: str = "",
     most: int = 12,
 ) -> Section:
-    """Bars of figures of the rows of a table, the largest first, with a line where the figure `bound` is."""
+    """A bar chart of the rows of a table, the largest first, with a line at the figure `bound`."""
     return {"kind": "bars", "id": name, "title": title, "note": note, "table": source, "label": label,
             "figures": list(figures), "bound": bound, "most": most}  # fmt: skip
 
@@ -245,7 +245,7 @@ def code(name: str, title: str, note: str, texts: Iterable[tuple[str, str]]) -> 
 
 
 def document(page: Page) -> Section:
-    """The whole page for JSON: without sections that show nothing, and without characters that steer."""
+    """The whole page for JSON, without empty sections and control characters."""
     cleaned: Section = _clean({
         "title": page.title,
         "device": page.device,
@@ -271,5 +271,5 @@ def _clean(value: Any) -> Any:
 
 
 def short(text: str, longest: int = LONGEST_CELL) -> str:
-    """A text of at most `longest` characters, or its beginning and its length."""
+    """A text of at most `longest` characters; a longer text is replaced by its beginning and length."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"

@@ -1,7 +1,7 @@
-"""The network traffic of a device operation, link by link and step by step, as tt-npe writes it (form 1.0.0).
+"""The network traffic of a device operation by link and time step, in tt-npe's format (1.0.0).
 
 A timeline has at most 16 steps, to keep the file small. Nodes are device, row and column of the torus. All bytes from
-one core to another on one network are one transfer; copies within a core are left out.
+one core to another on one network are one transfer; copies within a core are omitted.
 """
 
 from collections import defaultdict
@@ -50,7 +50,7 @@ class Transfer(NamedTuple):
 
 
 def timeline(sent: Sequence[Sent], spec: DeviceSpec, arch: str) -> Document:
-    """The document on the transfers of an operation's model; `sent` is not empty."""
+    """The document for the transfers of an operation's model; `sent` must not be empty."""
     torus = torus_of(spec)
     transfers = []
     for number, (message, links) in enumerate(zip(sent, _routes(sent, torus), strict=True)):
@@ -129,7 +129,7 @@ def _transfer(transfer: Transfer, torus: Torus) -> Document:
 def _step(
     start: int, end: int, transfers: Sequence[Transfer], flit_bytes: int, links_of_network: int
 ) -> tuple[Document, tuple[Load, ...]]:
-    """The demand from cycle `start` to cycle `end`; the loads are those of each network and of both together."""
+    """The demand from cycle `start` to cycle `end`, for each network and for both together."""
     live = [transfer for transfer in transfers if transfer.start < end and transfer.end > start]
     demand: defaultdict[tuple[int, Link], float] = defaultdict(float)
     for transfer in live:
@@ -158,7 +158,7 @@ def _load(demand: Sequence[float], links: int) -> Load:
 
 
 def _average(loads: Sequence[Load]) -> Load:
-    """The average over all steps, and the largest demand of any."""
+    """The average demand over all steps, and the largest demand."""
     demand, used, most = zip(*loads, strict=True)
     return Load(sum(demand) / len(loads), sum(used) / len(loads), max(most))
 

@@ -1,10 +1,10 @@
 """The timeline of a run as a Chrome trace for Perfetto and chrome://tracing: the cores' stages, L1, and flows.
 
-A process is a core, a thread is a stage with its processor; process 0 is the device. Times are microseconds with
-fractions, which keep single cycles. Equal runs give equal bytes.
+A process is a core, a thread is a stage with its processor; process 0 is the device. Times are fractional microseconds
+with the resolution of a cycle. Equal runs give equal bytes.
 
-The models know how long a stage works and waits, not when each of its blocks begins: a slice begins with its operation
-and lasts as long as its stage works and waits. Groups of equal cores are timed once, and each core gets its slices.
+The models give the busy and waiting time of a stage, but not the start of its blocks: a slice begins with its operation
+and lasts as long as its stage is busy and waits. Groups of equal cores are timed once, and each core gets its slices.
 """
 
 import gzip
@@ -46,7 +46,7 @@ Event = dict[str, Any]
 
 
 def trace_json_gz(operations: Sequence[OpRun], spec: DeviceSpec, name: str) -> bytes:
-    """The file of what ran, in order; `name` is that of the report."""
+    """The compressed trace of the operations; `name` is the name of the report."""
     document = {
         "traceEvents": list(trace_events(operations, spec)),
         "displayTimeUnit": "ns",
@@ -116,7 +116,7 @@ def _slices(
 
 
 def _levels(operations: Sequence[OpRun], *, known: bool) -> Iterator[Event]:
-    """The used L1 of a core from each operation on, and 0 behind the last if times are known."""
+    """The used L1 of a core from each operation on, and 0 after the last operation if times are known."""
     levels = [(op.start_nanoseconds, op.circular_bytes, op.buffer_bytes) for op in operations]
     if operations and known:
         levels.append((operations[0].runs.nanoseconds, 0, 0))
@@ -141,7 +141,7 @@ def _flows(timed: Sequence[tuple[OpRun, OperationTime]], spec: DeviceSpec) -> It
 
 
 def _multicast(op: OpRun, time: OperationTime, stage: Stage, spec: DeviceSpec) -> Iterator[Flow]:
-    """Flows from the first core that runs the stage to the first core of each group that does not."""
+    """Flows from the first core that runs the stage to the first core of each group without the stage."""
     spent = [sum(own.busy_cycles for own in group.stages if own.stage == stage) for group in time.groups]
     first = next((at for at, cycles in enumerate(spent) if cycles), None)
     if first is None:

@@ -1,7 +1,7 @@
-"""Train on a simulated device: torch's transposed convolutions, whose passes in both directions run there.
+"""torch's transposed convolutions, whose forward and backward passes run on a simulated device.
 
-The one package that needs torch; nothing else imports it. ``pip install ttsim[torch]``. Functions and modules have
-torch's names and arguments, and a few keywords of their own: where to run and how.
+This is the only package that needs torch (``pip install ttsim[torch]``). Functions and modules have torch's names and
+arguments, and additional keywords for the device, precision and lowering.
 """
 
 from ttsim.runtime.types.signatures import public

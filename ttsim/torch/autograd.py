@@ -1,7 +1,7 @@
-"""The three passes of a transposed convolution as functions that torch differentiates.
+"""The three passes of a transposed convolution as differentiable functions of torch.
 
-Each is linear in each of its two tensors, and its derivatives are the other two passes: so gradients of gradients, of
-any order, are again calls of oneDNN on the device.
+Each pass is linear in each of its two tensors, and its derivatives are the other two passes, so gradients of any order
+are calls of oneDNN on the device.
 """
 
 from collections.abc import Callable
@@ -32,22 +32,22 @@ class Layer:
 
     @property
     def common(self) -> dict[str, Any]:
-        """What all passes are told."""
+        """The arguments of all passes."""
         return {**self.attributes, "device": self.device, "precision": self.precision}
 
 
 class _Pass(torch.autograd.Function):
-    """What the three passes share: their last argument is a `Layer`, and their first two are what they multiply."""
+    """Base class of the three passes; the first two arguments are multiplied, the last is a `Layer`."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        """Keeps what the derivatives are made of."""
+        """Saves the tensors that the derivatives need."""
         ctx.layer = inputs[-1]
         ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> NoReturn:
-        """Raises ArgumentError: each call has a plan of its own, which knows no axis but torch's."""
+        """Raises ArgumentError: a call has no additional batch axis."""
         name = inputs[-1].function
         raise ArgumentError(
             f"{name}: torch.vmap, and what is built on it (jacrev, hessian, is_grads_batched), cannot map a call on a "
@@ -56,7 +56,7 @@ class _Pass(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> NoReturn:
-        """Raises ArgumentError: derivatives are taken backward."""
+        """Raises ArgumentError: forward-mode derivatives are not supported."""
         name = ctx.layer.function
         raise ArgumentError(
             f"{name}: there is no forward-mode derivative of a call on a simulated device; use backward(), "
@@ -65,7 +65,7 @@ class _Pass(torch.autograd.Function):
 
 
 class Forward(_Pass):
-    """The result, of source, weight, bias and layer."""
+    """The forward pass of source, weight, bias and layer."""
 
     @staticmethod
     def forward(source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, layer: Layer) -> torch.Tensor:
@@ -76,7 +76,7 @@ class Forward(_Pass):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """The gradients that are asked for; that of the bias is a sum on the host."""
+        """The requested gradients; the host computes the gradient of the bias as a sum."""
         (gradient,), (source, weight) = gradients, ctx.saved_tensors
         return _wanted(
             ctx,
@@ -87,7 +87,7 @@ class Forward(_Pass):
 
 
 class SourceGradient(_Pass):
-    """The gradient of the source, of that of the result, weight and layer."""
+    """The gradient of the source, from the gradient of the result, the weight and the layer."""
 
     @staticmethod
     def forward(gradient: torch.Tensor, weight: torch.Tensor, layer: Layer) -> torch.Tensor:
@@ -98,7 +98,7 @@ class SourceGradient(_Pass):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """The gradients that are asked for."""
+        """The requested gradients."""
         (outer,), (gradient, weight) = gradients, ctx.saved_tensors
         return _wanted(
             ctx,
@@ -108,7 +108,7 @@ class SourceGradient(_Pass):
 
 
 class WeightGradient(_Pass):
-    """The gradient of the weight, of source, gradient of the result and layer."""
+    """The gradient of the weight, from the source, the gradient of the result and the layer."""
 
     @staticmethod
     def forward(source: torch.Tensor, gradient: torch.Tensor, layer: Layer) -> torch.Tensor:
@@ -118,7 +118,7 @@ class WeightGradient(_Pass):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """The gradients that are asked for."""
+        """The requested gradients."""
         (outer,), (source, gradient) = gradients, ctx.saved_tensors
         return _wanted(
             ctx,
@@ -128,12 +128,12 @@ class WeightGradient(_Pass):
 
 
 def run(source: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, layer: Layer) -> torch.Tensor:
-    """The result [N, O, *outputs], with a graph where torch wants one."""
+    """The result [N, O, *outputs], recorded in torch's graph if gradients are needed."""
     return _apply(Forward, source, weight, bias, layer)
 
 
 def _wanted(ctx: Any, *gradients: Callable[[], torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
-    """The gradients that are asked for; none of the layer."""
+    """The requested gradients; the layer has none."""
     return *(make() if needed else None for make, needed in zip(gradients, ctx.needs_input_grad, strict=False)), None
 
 
@@ -144,7 +144,7 @@ def _apply(direction: type[_Pass], *inputs: Any) -> torch.Tensor:
 
 
 def _tensor(values: Array, like: torch.Tensor) -> torch.Tensor:
-    """A torch tensor of the type and on the device of another."""
+    """A torch tensor of the type and on the device of another tensor."""
     own = np.require(values, requirements=["C", "W"])
     if like.dtype == torch.bfloat16:
         return torch.from_numpy(own.view(np.int16)).view(torch.bfloat16).to(like.device)

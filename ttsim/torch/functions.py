@@ -38,7 +38,7 @@ def conv_transpose(
     precision: str = PRECISION,
     lowering: str = LOWERING,
 ) -> torch.Tensor:
-    """The transposed convolution of `rank` spatial axes."""
+    """The transposed convolution with `rank` spatial axes."""
     name = f"conv_transpose{rank}d"
     tensors = {"input": input, "weight": weight} | ({} if bias is None else {"bias": bias})
     _check_tensors(name, rank, tensors, precision)
@@ -69,7 +69,7 @@ def conv_transpose(
 def _function(
     shared: Callable[Concatenate[int, P], torch.Tensor], spatial: str, kernel: str, outputs: str
 ) -> Callable[P, torch.Tensor]:
-    """The function of some spatial axes; the texts are the names of axes of input, weight and result."""
+    """The function with this number of spatial axes; the texts name the axes of input, weight and result."""
     rank = len(spatial.split(", "))
     name = f"conv_transpose{rank}d"
 
@@ -119,7 +119,7 @@ conv_transpose3d = _function(conv_transpose, "D, H, W", "kd, kh, kw", "OD, OH, O
 
 
 def _check_tensors(name: str, rank: int, tensors: dict[str, Any], precision: str) -> None:
-    """Refuses what is no tensor, or has wrong axes or a wrong type; the operation checks sizes."""
+    """Raises an error for a non-tensor, wrong axes or a wrong type; the operation checks sizes."""
     for what, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
             raise ArgumentTypeError(f"{name}: {what} must be a torch.Tensor, not {type(tensor).__name__}")
@@ -148,7 +148,7 @@ def _check_tensors(name: str, rank: int, tensors: dict[str, Any], precision: str
 
 
 def _each(name: str, rank: int, what: str, sizes: Any) -> tuple[int, ...]:
-    """An argument for every axis: one integer counts for all, in a sequence, too."""
+    """An argument for every axis; a single integer, also in a sequence, applies to all axes."""
     try:
         several = tuple(sizes) if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
         if any(isinstance(size, bool) for size in several):

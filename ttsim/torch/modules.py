@@ -12,9 +12,9 @@ from ttsim.torch.functions import LOWERING, PRECISION, Sizes, conv_transpose1d, 
 
 
 class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
-    """What the modules add to torch's own, which come after it in the order of bases.
+    """A mixin for torch's modules, which follow it in the order of base classes.
 
-    Parameters, their names and what a state_dict holds are torch's. A copy runs on the same device.
+    Parameters, their names and the state_dict are torch's. A copy runs on the same device.
     """
 
     function: ClassVar[Callable[..., torch.Tensor]]
@@ -38,12 +38,12 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
         precision: str = PRECISION,
         lowering: str = LOWERING,
     ) -> None:
-        """A module; the arguments ahead of the star are torch's, but that ``padding_mode`` can only be "zeros".
+        """A module; positional arguments are torch's, but ``padding_mode`` must be "zeros".
 
         Args:
-            simulator: Where passes run; None for the default device, or for each pass a fresh one.
+            simulator: The device of all passes; None for the default device, or a fresh device for each pass.
             precision: "ieee", "device" or "float64".
-            lowering: Of the forward pass, "zero_insertion" or "phase".
+            lowering: Lowering of the forward pass, "zero_insertion" or "phase".
         """
         name = type(self).__name__
         if padding_mode != "zeros":
@@ -60,7 +60,7 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
         self.lowering = lowering
 
     def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor:
-        """The result; ``output_size`` chooses the output padding, as in torch."""
+        """The result; as in torch, ``output_size`` determines the output padding."""
         sizes = (self.stride, self.padding, self.kernel_size, self.dilation)
         stride, padding, kernel, dilation = ([int(side) for side in size] for size in sizes)
         more = self._output_padding(input, output_size, stride, padding, kernel, len(kernel), dilation)
@@ -70,7 +70,7 @@ class _OnDevice(torch.nn.modules.conv._ConvTransposeNd):
         )  # fmt: skip
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """A module with parameters of its own, on the same device."""
+        """A copy with its own parameters, on the same device."""
         memo[id(self.simulator)] = self.simulator
         twin = self.__new__(type(self))
         memo[id(self)] = twin

@@ -1,1 +1,1 @@
-"""Writers: they format figures for a terminal or as JSON, and compute none."""
+"""Writers, which format figures for a terminal or as JSON and compute no figures."""

@@ -19,7 +19,7 @@ SAVED_FORMAT = 1  # of a saved report
 def layers_as_json(results: Sequence[LayerResult], *, links: bool = False) -> str:
     """A document with one entry for each layer: its request, its summary, or its error and the last operations.
 
-    With ``links``, an entry has the loads of the networks' links, too.
+    With ``links``, an entry also has the loads of network links.
     """
     return text({"format": FORMAT, "layers": [{**entry(result), **_links(result, links)} for result in results]})
 

@@ -1,4 +1,4 @@
-"""Reports for a terminal, drawn with rich. All figures are those of the summary."""
+"""Reports for a terminal, drawn with rich. All figures come from the summary."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -62,7 +62,7 @@ def print_advice(console: Console, advice: Advice, *, details: bool) -> None:
 
 
 def code_lines(code: str, width: int) -> list[str]:
-    """The arguments of a call, wrapped between arguments or behind a bracket."""
+    """The arguments of a call, wrapped between arguments or after a bracket."""
     spaced = wrapped(code.replace("(", "( "), width, indent=4)
     return [line.replace("( ", "(") for line in spaced]
 
@@ -253,13 +253,13 @@ def print_operations(console: Console, operations: Sequence[OperationUse], *, de
 
 
 def print_left_out(console: Console, count: int, why: str) -> None:
-    """A line about the operations that a table leaves out, if any."""
+    """A line about the operations that a table omits, if any."""
     if count > 0:
         say(console, f"{counted(count, 'more operation')}, which {why}: -v prints all", indent=2)
 
 
 def print_overview(console: Console, results: Sequence[LayerResult]) -> None:
-    """One line for each layer; the least needed columns are dropped until the table fits."""
+    """One line per layer; less important columns are dropped until the table fits."""
     head, *lines = table_lines(OVERVIEW, results, console.width)
     show(console, [head], style="bold")
     for result, line in zip(results, lines, strict=True):

@@ -57,8 +57,8 @@ def progress(
 ) -> Iterator[Callable[[int], Callable[[], None]]]:
     """Shows the progress of `what` on a console (by default stderr) while a ``with`` block runs, then clears it.
 
-    Nothing is shown in the first `patience_seconds`, nor if `quiet`, nor without colors, since a bar is made of
-    escapes. The yielded function takes the number of steps and returns the function to call after each.
+    Nothing is shown in the first `patience_seconds`, if `quiet`, or without colors, because a bar consists of escapes.
+    The yielded function takes the number of steps and returns a function to call after each step.
     """
     shown = console_on(sys.stderr) if console is None else console
     words = TextColumn("{task.description}", markup=False)

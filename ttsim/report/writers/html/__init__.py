@@ -1,1 +1,1 @@
-"""Writer of self-contained pages: text with inline style and pictures, and nothing loaded from a network."""
+"""Writer of self-contained pages, with inline style and pictures, that load nothing from a network."""

@@ -37,7 +37,7 @@ def page_html(page: Page) -> str:
 
 
 def _packed(shown: Section) -> Section:
-    """The document with each text of rows and marks once, in "texts", and [its place] where it stands."""
+    """The document with repeated texts of rows and marks stored once in "texts" and referenced as [index]."""
     places: dict[str, int] = {}
 
     def packed(value: Any, inside: bool = False) -> Any:
@@ -51,7 +51,7 @@ def _packed(shown: Section) -> Section:
 
 
 def page_frame(page: Page) -> str:
-    """The page in a frame whose scripts can reach nothing outside it."""
+    """The page in a sandboxed frame."""
     return (
         f'<iframe title="{escape(document(page)["title"])}" sandbox="allow-scripts" '
         'style="width: 100%; height: 40rem; border: 1px solid #8888; resize: vertical" '
