@@ -217,9 +217,9 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
-        ArgumentError: Arguments contradict each other, need a feature that is not simulated (activation reuse, the
-            depthwise convolution of a single row, folded windows of padded shards), or (on a strict device) would give
-            a wrong result.
+        ArgumentError: Arguments contradict each other, need a feature that is not simulated (folded windows of padded
+            shards, numbers of a depthwise convolution of one row without a bias), or (on a strict device) would give a
+            wrong result.
 
     Examples:
         >>> image = ttnn.ones((1, 1, 64, 32), device=device)
@@ -254,7 +254,8 @@ class Conv1d(OfTensors, name="conv1d"):
         The output [1, 1, N*OL, O]; or (output, OL), or (output, (weights, bias)), or all three.
 
     Raises:
-        ArgumentError: As for conv2d; for example, a single row with as many groups as channels is not simulated.
+        ArgumentError: As for conv2d; for example, numbers of as many groups as channels without a bias are not
+            calculated.
 
     Examples:
         >>> output, length = ttnn.conv1d(

@@ -269,6 +269,7 @@ class ConvCall:
             bias=self.bias is not None,
             groups=self.groups,
             zero_weights=self._zero_weights,
+            depthwise_row=self.is_depthwise_row and self.folding is None,
         )
         options = ConvOptions(
             act_block_h_override=config.act_block_h_override,
@@ -287,6 +288,18 @@ class ConvCall:
             packer_l1_acc=compute.packer_l1_acc,
         )
         return problem, options
+
+    @property
+    def is_depthwise_row(self) -> bool:
+        """Whether each channel of a row is convolved by itself, without a bias.
+
+        The real library repeats the weights for all rows of a block, and multiplies the windows element by element,
+        unless they were folded or the call is a matmul.
+        """
+        folding = self.folding or Folding(kernel=self.kernel_size, stride=(1, 1), weights=True)
+        by_itself = self.groups == self.in_channels // prod(folding.stride) == self.out_channels  # of one channel, too
+        one_row = folding.kernel[0] == self.input_height == 1
+        return by_itself and one_row and self.bias is None and not self.rules.transposed
 
     @property
     def _zero_weights(self) -> int:

@@ -69,7 +69,7 @@ def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed.
     """
     name, transposed = call.rules.function, call.rules.transposed
-    refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given, dilation_given), name)
+    refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given), name)
     slicing.require_outputs(call, _no_outputs(call), free_l1_bytes)
     for text in () if transposed else _not_simulated(call):
         raise NotSimulatedError(f"{name}: {text}")
@@ -510,7 +510,7 @@ def _folded(call: ConvCall) -> Iterator[str]:
 
 
 def _not_simulated(call: ConvCall) -> Iterator[str]:
-    """Folded windows in some shards, and depthwise convolutions of one row."""
+    """Folded windows in some shards."""
     spec, place = call.input.spec, call.input.spec.memory_config
     in_shards = call.folds and not call.input.on_host and place.is_sharded()
     high = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
@@ -521,13 +521,6 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
         yield (
             f"folding windows of shards that are wider than {call.in_channels} channels is not simulated; "
             f"{FOLDING_WAY_OUT}"
-        )
-    depthwise = call.groups == call.in_channels == call.out_channels  # of one channel, too
-    one_row = call.kernel_size[0] == 1 and call.input_height == 1
-    if depthwise and one_row and call.bias is None and not call.is_matmul:
-        yield (
-            "the depthwise convolution of a single row without a bias, which the real library computes element by "
-            "element, is not simulated; give a bias of zeros to have it computed as any other"
         )
 
 

@@ -33,7 +33,7 @@ from ops.planners.conv.operands import (
 from ops.planners.grid_rules import conv_rules, name_rules
 from ops.programs.buffer_shapes import view_refusal
 from ops.programs.conv2d import op as conv2d
-from ops.programs.conv2d.partition import HEIGHT, WIDTH
+from ops.programs.conv2d.partition import HEIGHT, WIDTH, ConvPartition
 from ops.programs.conv2d.weights import AsWanted
 from ops.programs.data_movement import placement
 from ops.programs.data_movement.copy import Conversion, CopyTensor
@@ -245,6 +245,11 @@ def _conv(
 ) -> PlanTensor:
     """The conv2d program on the output of a halo of these arguments, or on the input itself."""
     (weight, *bias), options = operands(builder, partitioned.call), partitioned.options
+    if partitioned.problem.depthwise_row:
+        builder.leave_out_values(
+            f"{partitioned.call.rules.function}: ttsim does not calculate numbers of depthwise convolutions of one row "
+            "without a bias, whose windows the real library multiplies element by element; give a bias of zeros"
+        )
     layout, problem = partitioned.layout, partitioned.problem
     if problem.weight_format != weight.spec.data_format:  # programs ask the tensor, not the config
         problem = replace(problem, weight_format=weight.spec.data_format)
@@ -288,7 +293,22 @@ def _conv(
             output.spec,
         ),
         refused=refused,
-        unfinished=unfinished or _unplaced(partitioned, builder.device_spec),
+        unfinished=unfinished or _unplaced(partitioned, builder.device_spec) or _miscounted(layout, requests),
+    )
+
+
+def _miscounted(layout: ConvPartition, buffers: list[CircularBuffer]) -> str | None:
+    """Why a WIDTH program of channels by themselves is not finished: buffers of such programs are counted, not made."""
+    if layout.scheme is not WIDTH or not layout.problem.depthwise_row:
+        return None
+    made, by_itself = conv2d.local_bytes(buffers), conv2d.depthwise_weight_tiles(layout)
+    tiles = layout.shards.out_col_tiles * (by_itself - layout.blocks.act_w_tiles)
+    counted = made + tiles * layout.problem.weight_format.tile_bytes
+    if counted == made:
+        return None
+    return (
+        f"Calculated CB size {counted} does not match with the actual CB size {made}\nconv_config.shard_layout: a "
+        "depthwise convolution of one row wants HEIGHT_SHARDED, or a bias of zeros"
     )
 
 

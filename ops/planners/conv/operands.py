@@ -177,6 +177,8 @@ def weights_layout(partitioned: PartitionedConv, read: WeightsLayout) -> Weights
     """
     call = partitioned.call
     spec = call.weight.spec
+    if read.repeated:
+        return read
     folding, raw = call.folding, (spec.padded_shape if call.groups == 1 else spec.shape)[:4]
     if folding is not None:
         if folding.weights or not partitioned.input_memory.is_sharded() or not partitioned.sharded:
@@ -239,7 +241,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
     columns = shards.out_channels
     if layout.scheme in (partition.HEIGHT, partition.WIDTH):
         columns = round_up(columns, layout.blocks.subblock_w_tiles * TILE)
-    return WeightsLayout(
+    read = WeightsLayout(
         in_channels=call.in_channels,
         out_channels=call.out_channels,
         kernel=call.kernel_size,
@@ -255,6 +257,24 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
         channel_shards=layout.config.channel_cores,
         k_block_rows=layout.blocks.act_w_tiles * TILE,
         data_format=partitioned.problem.weight_format,
+    )
+    return _repeated(partitioned, read) if call.is_depthwise_row and call.groups > 1 else read
+
+
+def _repeated(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:
+    """The layout of weights of channels by themselves, which are repeated for all rows of a block of activations.
+
+    They are parted among the cores of BLOCK channels without padding, and without the rows that are left over.
+    """
+    layout = partitioned.layout
+    rows, cores = layout.blocks.act_h_tiles * TILE * prod(read.folded), layout.config.channel_cores
+    return replace(
+        read,
+        in_channels=rows,
+        groups=1,
+        repeated=True,
+        padded_in_channels=rows // cores * cores if layout.scheme is partition.BLOCK else rows,
+        k_block_rows=cores * TILE,
     )
 
 

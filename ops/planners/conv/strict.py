@@ -72,6 +72,15 @@ def _slices_with_input(call: ConvCall) -> Iterator[str]:
         )
 
 
+def _repeated_weights(call: ConvCall) -> Iterator[str]:
+    """Weights of channels by themselves that a matmul reads as a matrix."""
+    if call.is_depthwise_row and call.groups > 1 and (call.is_matmul or call.folds):
+        yield (
+            f"groups={call.groups} of one channel each: the real library repeats the weights of a row without a bias "
+            "for all input channels, and multiplies by them as by a matrix; give a bias of zeros"
+        )
+
+
 # Checks of tensors
 
 
@@ -163,7 +172,7 @@ def _operands(call: ConvCall) -> Iterator[str]:
 
 OF_TENSORS: Final[tuple[Check, ...]] = (_input, _formats, _operands)
 TRANSPOSED_CHECKS: Final[tuple[Check, ...]] = (groups_given, dilation_given, _padding, *OF_TENSORS)
-CONV2D_CHECKS: Final[tuple[Check, ...]] = (_folding, _slices_with_input, *OF_TENSORS)
+CONV2D_CHECKS: Final[tuple[Check, ...]] = (dilation_given, _folding, _repeated_weights, _slices_with_input, *OF_TENSORS)
 
 
 # Faults of plans

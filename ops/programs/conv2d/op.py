@@ -107,15 +107,18 @@ def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, s
     scheme, blocks, shards = layout.scheme, layout.blocks, layout.shards
     act_format, out_format, weight_format = problem.act_format, problem.out_format, problem.weight_format
     act_h, act_w, out_w = blocks.act_h_tiles, blocks.act_w_tiles, shards.out_col_tiles
-    weight_blocks = 2 if options.weights_double_buffer else 1
+    weight_h, weight_blocks = act_w, 2 if options.weights_double_buffer else 1
+    by_taps = problem.depthwise_row and blocks.k_blocks > 1
     if options.reuses_activations(scheme):
         weight_blocks = 1
     elif scheme is HEIGHT and shards.out_row_tiles // act_h > 1:
-        weight_blocks = conv.kernel[0]
+        weight_blocks = layout.blocks.k_blocks + 1 if by_taps else conv.kernel[0]
 
     # Partial sums share the end of the output if they have its format.
     partials_h, partials_format = shards.out_row_tiles if layout.whole_partials else act_h, conv.partials_format
     partials_view = "output" if not options.untilize_out and partials_format == out_format else None
+    if problem.depthwise_row and scheme is not WIDTH:
+        partials_h, weight_h = 0, depthwise_weight_tiles(layout)
 
     first_tiles, second_tiles = _gathered(conv)
     act_tiles, act_tiles_format, row_major_tiles = first_tiles, act_format, 0
@@ -128,7 +131,7 @@ def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, s
     indices_view = None if options.config_tensors_in_dram else "reader_indices"
     act, out, weight = act_format.tile_bytes, out_format.tile_bytes, weight_format.tile_bytes
     return (
-        ("weights", out_w * act_w * weight_blocks, weight, weight_format, None),
+        ("weights", out_w * weight_h * weight_blocks, weight, weight_format, None),
         ("partials", partials_h * out_w, partials_format.tile_bytes, partials_format, partials_view),
         ("act", act_tiles, act_tiles_format.tile_bytes, act_tiles_format, None),
         ("act_second_reader", second_tiles, act, act_format, None),
@@ -140,6 +143,12 @@ def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, s
         ("l1_array", 1, L1_ARRAY_BYTES, UINT16, None),
         ("act_sharded", 1, conv.halo_bytes, act_format, "halo"),
     )
+
+
+def depthwise_weight_tiles(layout: ConvPartition) -> int:
+    """Tile rows of weights in L1 of channels by themselves: those of all taps that are read at once."""
+    taps = layout.blocks.act_w_tiles // div_up(layout.shards.in_width, TILE) if layout.scheme is HEIGHT else 1
+    return layout.blocks.act_h_tiles * taps
 
 
 def _gathered(conv: ConvBuffers) -> tuple[int, int]:
@@ -304,6 +313,10 @@ def choose_scheme(problem: ConvProblem, options: ConvOptions, spec: DeviceSpec, 
 @lru_cache(CHOICES)
 def _choice(problem: ConvProblem, options: ConvOptions, device: _Itself, matmul: bool) -> SchemeChoice:
     spec = device.spec
+    if problem.depthwise_row:
+        layout = estimate_l1(problem, options, spec, HEIGHT, matmul=matmul).layout
+        text = "shard_layout is the library's choice, HEIGHT_SHARDED: a depthwise convolution of one row has no other"
+        return SchemeChoice(layout, Decision(name=SCHEME_DECISION, value=HEIGHT.name, text=text))
     best, block, width = estimates = [
         estimate_l1(problem, options, spec, scheme, matmul=matmul) for scheme in (HEIGHT, BLOCK, WIDTH)
     ]

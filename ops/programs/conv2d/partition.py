@@ -1,6 +1,6 @@
 """How a convolution lies on a device: sizes, options, the cores that share rows and channels, shards and blocks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle, first_cores
@@ -108,6 +108,7 @@ class ConvProblem:
     bias: bool = False
     groups: int = 1  # The weights between channels of different groups are zeros, which are multiplied like others
     zero_weights: int = 0  # Of an output channel, that fill the kernel of folded windows up to whole strides
+    depthwise_row: bool = False  # Each channel of a row is convolved by itself, element by element, without a bias
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -397,6 +398,17 @@ def plan_blocks(
     )
 
 
+def _depthwise_blocks(problem: ConvProblem, blocks: Blocks, in_width: int, packet_bytes: int) -> Blocks:
+    """The blocks of channels by themselves.
+
+    All taps at once where they are neighbors, whole tiles wide, and fit a packet; else one tap after the other.
+    """
+    taps, tap_bytes = problem.kernel[1], in_width * (problem.act_format.element_bytes or 0)
+    neighbors = in_width % TILE == 0 and problem.frame.columns.dilation == 1
+    at_once = taps if neighbors and taps * tap_bytes <= packet_bytes else 1
+    return replace(blocks, act_w_tiles=div_up(in_width, TILE) * at_once, k_blocks=taps // at_once)
+
+
 def partition_conv(
     problem: ConvProblem,
     options: ConvOptions,
@@ -432,6 +444,8 @@ def partition_conv(
         out_width=out_channels // out_config.channel_cores,
     )
     blocks = plan_blocks(config, shards, problem.kernel, options, spec)
+    if problem.depthwise_row and config.scheme is HEIGHT:
+        blocks = _depthwise_blocks(problem, blocks, in_width, spec.noc.packet_bytes)
     row_tiles = div_up(problem.frame.columns.outputs, TILE)
     if options.reuses_activations(config.scheme) and blocks.act_h_tiles <= row_tiles:
         raise DeviceError(
@@ -448,7 +462,7 @@ def partition_conv(
         out_config=out_config,
         shards=shards,
         blocks=blocks,
-        split_reader=not matmul and _splits_reader(reads, spec.reader),
+        split_reader=not (matmul or problem.depthwise_row) and _splits_reader(reads, spec.reader),
         whole_partials=release_of(spec.release).whole_partials,
     )
 

@@ -39,6 +39,9 @@ class WeightsLayout:
     # all their positions, and ``kernel`` counts them
     folded: tuple[int, int] = (1, 1)
     raw_kernel: tuple[int, int] | None = None  # The kernel of the raw weight where some are folded; None for ``kernel``
+    # Whether the kernel of an output channel, which meets one input channel, is repeated for all ``in_channels`` rows,
+    # but for those that are more than ``padded_in_channels``
+    repeated: bool = False
     mirror: bool = True  # Whether kh and kw are flipped here (False: the caller's kernel is flipped already)
     # Whether HEIGHT_SHARDED and BLOCK_SHARDED pad all kernel rows of a shard together, not each by itself
     full_inner_dim: bool = False
@@ -58,12 +61,13 @@ class WeightsLayout:
         first, second = self.raw_channels, self.out_channels
         if self.out_first:
             first, second = second, first
+        second = 1 if self.repeated else second
         return (first, second // self.groups, *(self.raw_kernel or self.kernel))
 
     @property
     def raw_channels(self) -> int:
         """Input channels of the raw weight, of all groups."""
-        return self.in_channels // prod(self.folded)
+        return min(self.in_channels // prod(self.folded), self.padded_in_channels)
 
     @property
     def shards(self) -> int:
@@ -195,6 +199,8 @@ def prepare_weights(weights: Array, layout: WeightsLayout) -> Array:
         )
     if weights.shape[0] % layout.groups:
         raise ArgumentError(f"weight_tensor: {weights.shape[0]} channels are no {layout.groups} groups")
+    if layout.repeated:
+        weights = np.repeat(weights, layout.raw_channels, axis=1)
     places = row_places(layout)[:: -1 if layout.mirror else 1, :: -1 if layout.mirror else 1]
     compiled = _prepared_by_loops(weights, places, layout)
     if compiled is not None:

@@ -2,16 +2,20 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
+
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, CONV_TRANSPOSE2D_BY_PHASES, ConvConfig
 from ops.planners.conv.l1_path import l1_path
-from ops.planners.conv.operands import partition_call
+from ops.planners.conv.operands import partition_call, read_layout
 from ops.planners.conv.plan import builder_of, plan_convolution
+from ops.programs.conv2d.weights import prepare_weights
 from tests.build import sized_call
-from tests.shards import HEIGHT
+from tests.shards import BLOCK, HEIGHT, WIDTH
 
 SPEC = load_spec("wormhole_n150")
 USUAL = {"stride": (2, 2), "padding": (1, 1, 1, 1), "output_padding": (1, 1), "shard_layout": HEIGHT}
@@ -70,3 +74,57 @@ def test_width_blocks_are_whole_tiles():
     plan = planned(phase_call(kernel=(4, 4), conv_config=config))
     (refused,) = (step.refused for step in plan.steps if getattr(step, "name", "") == "PhaseConv2dDeviceOperation")
     assert "whole tiles" in refused
+
+
+def row_call(channels, *, taps=3, columns=8192, **changes):
+    """A row of which each channel is convolved by itself."""
+    return sized_call(
+        (1, columns), (channels, channels), (1, taps), rules=CONV2D, place=L1_MEMORY_CONFIG, groups=channels, **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "rows", "tiles"),
+    [
+        # Neighboring taps of whole tiles are read at once, and the others one after the other
+        (row_call(64), 384, (24, 24, 24)),
+        (row_call(20), 384, (4, 4, 4)),
+        (row_call(32, dilation=(1, 2), padding=(0, 0, 2, 2)), 384, (4, 4, 4)),
+        (row_call(1024, taps=5, columns=64), 160, (32, 32, 32)),  # more than a packet
+        # Weights of several blocks, of which two taps are in flight
+        (row_call(24, taps=4, act_block_h_override=32), 128, (5, 1, 1)),
+        (row_call(64, act_block_h_override=64), 192, (12, 12, 12)),
+        (row_call(512, columns=512, shard_layout=BLOCK), 256, (4, 12, 12)),
+        (row_call(33, taps=5, columns=6000, stride=(1, 3), shard_layout=BLOCK), 1280, (8, 16, 16)),
+    ],
+)
+def test_channels_of_a_row_are_convolved_by_themselves(made, rows, tiles):
+    plan = plan_convolution(made, SPEC, free_l1_bytes=BIG)
+    program = next(step for step in plan.steps if isinstance(step, Operation) and step.name.startswith("Conv2d"))
+    own = {buffer.name: buffer.size_bytes // 2048 for buffer in program.circular_buffers if buffer.view_of is None}
+    assert plan.tensors["weight.prepared"].padded_shape[-2] == rows
+    assert (own["weights"], own["act"], own["act_tilized"]) == tiles
+    assert "partials" not in {buffer.name for buffer in program.circular_buffers}
+    assert plan.without_values is not None
+    assert "element by element" in plan.without_values
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (32, "Calculated CB size 20544 does not match with the actual CB size 24640"),
+        (64, "The width of tensor a needs to match the height of tensor b"),
+    ],
+)
+def test_a_width_program_does_not_know_channels_by_themselves(columns, line):
+    plan = plan_convolution(row_call(32, columns=columns, shard_layout=WIDTH), SPEC, free_l1_bytes=BIG)
+    program = plan.steps[-1] if isinstance(plan.steps[-1], Operation) else plan.steps[-2]
+    assert (program.refused or program.unfinished).startswith(line)
+
+
+def test_weights_of_channels_by_themselves_are_repeated_for_a_block_of_rows():
+    layout = read_layout(partition_call(row_call(4, taps=2, columns=32), SPEC))
+    weights = np.arange(8, dtype=np.float32).reshape(4, 1, 1, 2)
+    matrix = prepare_weights(weights, layout)
+    assert matrix.shape == (64, 32)
+    np.testing.assert_array_equal(matrix[:, :4], np.repeat([[0, 2, 4, 6], [1, 3, 5, 7]], 32, axis=0))
