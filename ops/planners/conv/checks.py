@@ -63,15 +63,16 @@ def check_folded(call: ConvCall) -> None:
     refuse_first(call, (sliced_weight_rank, placing, input_rank))
 
 
-def check_possible(call: ConvCall, free_l1_bytes: int | None = None) -> None:
+def check_possible(call: ConvCall, free_l1_bytes: int | None = None, *, prepares: bool = False) -> None:
     """Refuses a call that is not simulated, or that crashes the real library or never returns from it.
 
-    ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed.
+    ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. A preparation (`prepares`)
+    folds no input.
     """
     name, transposed = call.rules.function, call.rules.transposed
     refuse_first(call, (_sizes,) if transposed else (_sizes, groups_given), name)
     slicing.require_outputs(call, _no_outputs(call), free_l1_bytes)
-    for text in () if transposed else _not_simulated(call):
+    for text in () if transposed or prepares else _not_simulated(call):
         raise NotSimulatedError(f"{name}: {text}")
 
 

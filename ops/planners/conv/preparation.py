@@ -3,23 +3,26 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
-from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.planners.conv import checks, operands
 from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.folding import folded_call
-from ops.planners.conv.matmul_path import must_reshard
 from ops.planners.conv.plan import builder_of, plan_convolution
 from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
 from ops.planners.conv.strict import raw_weight
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
+from ops.programs.data_movement.placement import whole_shards
 from ops.window import NoWindowError
+
+ONE_PIECE: Final = SliceConfig(slice_type=SliceType.L1_FULL)
 
 
 def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str, strict: bool) -> ConvCall:
@@ -27,6 +30,8 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 
     ``strict`` refuses weights for a transposed convolution that the real library gets wrong.
     """
+    if role == "bias":  # which no slices are read for
+        call = replace(call, slice_config=None)
     if not call.rules.transposed:
         refuse_first(call, (_bias_on_host,) if role == "bias" else ())
         refuse_first(call, (checks.stride_given,), function)
@@ -44,20 +49,20 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         asked = call
         if not moved and not call.is_matmul and place.shard_spec is not None:  # shards are taken to stay where they are
             call = replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
-        if call.slice_config is None and call.input_height == call.kernel_size[0] == 1:  # a row is never cut
-            call = replace(call, slice_config=SliceConfig(slice_type=SliceType.L1_FULL))
+        if call.input_height == call.kernel_size[0] == 1:  # a row is never cut
+            call, asked = (replace(each, slice_config=ONE_PIECE) for each in (call, asked))
         refuse_first(call, (_bias_format,) if role == "bias" else ())
         refuse_first(call, (checks.folded_lengths,) if call.folds else ())
         refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape,))
-        if role == "weight" and not call.is_matmul:
+        refuse_first(call, (_rows_of_blocks, _slices_of_matmul))
+        if not call.is_matmul:
             _check_order(asked)
-        elif role == "weight" and place.is_sharded():
+        elif place.is_sharded():
             refuse_first(call, (_missing_shard_layout,))
         refuse_first(call, (checks.placing_ahead,))
-        checks.check_possible(call)
+        checks.check_possible(call, prepares=True)
         checks.check_sizes(call, device_spec)
         call = _folded(call) if call.folds else call
-        refuse_first(call, () if call.prepared_as_matmul else (_rows_of_blocks,))
     slices, spec = call.slice_config, call.input.spec
     if slices is not None and not call.in_one_piece:  # cut out of DRAM, into slices that there are
         image = replace(call.input, spec=spec.changed(memory_config=DRAM_MEMORY_CONFIG))
@@ -118,21 +123,39 @@ def _bias_on_host(call: ConvCall) -> Iterator[str]:
 
 
 def _bias_place(call: ConvCall) -> Iterator[str]:
-    """Plans for an input in DRAM."""
-    if _plans_in_dram(call):
-        yield from _rows_of_blocks(call)
+    """Plans for an input in DRAM, and shards that are not kept."""
+    yield from _rows_of_blocks(call)
+    if _plans_in_dram(call) or call.input.spec.memory_config.is_sharded():
         yield from _missing_shard_layout(call)
 
 
 def _plans_in_dram(call: ConvCall) -> bool:
-    """Whether preparing a bias plans slices of a convolution over the frame, as for an input in DRAM."""
-    return call.input.spec.memory_config.buffer_type is BufferType.DRAM and not call.prepared_as_matmul
+    """Whether a preparation plans slices of the convolution, or of that over the frame, as for an input in DRAM."""
+    if call.takes_l1_path or call.prepared_as_matmul or call.is_matmul:
+        return False
+    if call.rules.transposed:  # of one row, too
+        with suppress(NoWindowError):
+            return not call.kernel_size[0] == call.axis(0).length == 1
+        return True
+    return not (call.folds and call.kernel_size == call.stride)
+
+
+def _slices_of_matmul(call: ConvCall) -> Iterator[str]:
+    """Windows smaller than the stride that leave a 1x1 kernel, whose slices are planned all the same."""
+    config = call.conv_config
+    left = tuple(map(div_up, call.kernel_size, call.stride)) == call.dilation == (1, 1) and not any(call.padding)
+    by_width = config.shard_layout is TensorMemoryLayout.WIDTH_SHARDED
+    if call.folds and left and not by_width and _plans_in_dram(call):
+        yield (
+            "Conv2D DRAM with matmul should never use the slicing code path.\n"
+            f"{checks.UNFOLD}: windows of {call.kernel_size} at stride {call.stride} leave pixels out"
+        )
 
 
 def _rows_of_blocks(call: ConvCall) -> Iterator[str]:
     """Block floats prepared for an input in DRAM: the real preparation plans slices with operands in rows."""
-    weights_format, place = call.conv_config.weights_format, call.input.spec.memory_config
-    if place.buffer_type is BufferType.DRAM and weights_format is not None and weights_format.is_block:
+    weights_format = call.conv_config.weights_format
+    if _plans_in_dram(call) and weights_format is not None and weights_format.is_block:
         yield (
             "Only TILE layout is supported for BFLOAT8_B dtype!\n"  # said of every block float
             "conv_config.weights_dtype: weights and bias for an input in DRAM can not be prepared in it; pass "
@@ -166,15 +189,12 @@ def _folded(call: ConvCall) -> ConvCall:
     (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)
-    place = replace(spec.memory_config, memory_layout=TensorMemoryLayout.INTERLEAVED, shard_spec=None)
-    folded = folded_call(call, spec.changed(shape=shape, memory_config=place))
-    scheme, across = call.conv_config.shard_layout, TensorMemoryLayout.WIDTH_SHARDED
-    known = scheme is TensorMemoryLayout.HEIGHT_SHARDED or (folded.prepared_as_matmul and scheme is not across)
-    if spec.memory_config.is_sharded() and not known:
-        raise NotSimulatedError(
-            f"{call.rules.function}: ttsim does not simulate how weights and bias are prepared for windows that are "
-            "folded in BLOCK or WIDTH shards; the call prepares what it gets on the host"
-        )
+    if spec.memory_config.is_sharded():  # whose cores and width alone are asked
+        padded = (1, 1, *whole_shards(spec.memory_config))
+        image = TensorSpec(shape, spec.data_format, spec.layout, spec.memory_config, padded)
+    else:
+        image = spec.changed(shape=shape)
+    folded = folded_call(call, image)
     return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
 
 
@@ -184,10 +204,15 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     A bias is prepared as the call does it, except that 1x1 kernels count as a matmul at any stride and padding. Raises
     DeviceError if no number of slices fits, or the blocks do not fit.
     """
-    as_matmul = call.prepared_as_matmul
-    if not call.rules.transposed and call.is_matmul and must_reshard(call, call.input.spec.memory_config):
-        call = replace(call, input=replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG)))
-    if (not call.rules.transposed and call.is_matmul) or (role == "bias" and not as_matmul):
+    as_matmul, place = call.prepared_as_matmul, call.input.spec.memory_config
+    if not call.rules.transposed and call.is_matmul and place.is_sharded():
+        as_matmul = not call.conv_config.reshard_if_not_optimal
+        if not as_matmul:
+            image = replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG))
+            call = replace(call, input=image)
+    elif not call.rules.transposed and call.is_matmul:
+        as_matmul = False
+    if not as_matmul and (role == "bias" or (call.is_matmul and not call.rules.transposed)):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None
     if role == "weight" and not call.takes_l1_path:
@@ -202,7 +227,7 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     )
     name = operands.operand_names(call)[0 if role == "weight" else 1]
     if role == "weight":
-        layout = replace(layout, full_inner_dim=partitioned.options.full_inner_dim)
+        layout = replace(layout, full_inner_dim=partitioned.layout.joins_kernel_rows)
     operands.upload_prepared(builder, name, role, layout)
     return builder.finish({role: builder.tensor(name)})
 
@@ -214,11 +239,7 @@ def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
     that plans no convolution allocates none.
     """
     builder = PlanBuilder(device_spec, {})
-    if call.rules.transposed:
-        planned = role == "bias" and _plans_in_dram(call)
-    else:
-        planned = not (call.is_matmul or call.takes_l1_path or call.prepared_as_matmul)
-    if planned:
+    if _plans_in_dram(call) and (role == "bias" or not call.rules.transposed):
         data_format = call.weight_format
         groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
         shapes = {"weight": (call.out_channels, call.in_channels // groups, *call.kernel_size)}
@@ -246,7 +267,8 @@ def partition_preparation(
     if slices is not None:
         part = first_slice(call, slices)
         memory = input_cores(call, part, device_spec).memory
-        row_major = row_major or slices.num_slices > 1
+        by_rows = memory.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not call.rules.transposed
+        row_major = row_major or (slices.num_slices > 1 and not by_rows)
         height, width = part.down.stop - part.down.start, part.across.stop - part.across.start
         window = replace(call, input_height=height, input_width=width)
         with suppress(NoWindowError):  # a window with the paddings of the whole image may have no outputs

@@ -245,3 +245,84 @@ def test_a_matmul_s_weights_for_shards_that_are_moved_want_their_layout():
     result = replace(plain_call(**RESHARDED, **SHARDED, **sizes), rules=CONV2D, output_padding=(0, 0))
     with pytest.raises(ArgumentError, match=r"^bad optional access"):
         checked_preparation(result, "weight", SPEC, function="prepare", strict=False)
+
+
+def prepared_shape(made, role="weight"):
+    made = checked_preparation(made, role, SPEC, function="prepare", strict=False)
+    return shape(plan_preparation(made, role, SPEC, free_l1_bytes=1400000), role)
+
+
+def conv2d_call(size, channels, kernel, **changes):
+    changes = {"weights_format": BFLOAT8_B, "layout": Layout.TILE, "with_bias": True} | changes
+    return sized_call(size, channels, kernel, rules=CONV2D, **changes)
+
+
+IN_ROWS = "Only TILE layout is supported for BFLOAT8_B dtype!"
+
+
+@pytest.mark.parametrize(
+    ("role", "changes", "text"),
+    [
+        ("weight", {}, IN_ROWS),
+        ("weight", {"slice_config": L1_FULL}, ""),
+        ("weight", {"slice_config": cut(40)}, IN_ROWS),  # before the slices are counted
+        ("weight", {"place": L1_MEMORY_CONFIG, "slice_config": cut(2)}, IN_ROWS),
+        # No slices are read for a bias
+        ("bias", {"slice_config": L1_FULL}, IN_ROWS),
+        ("bias", {"place": L1_MEMORY_CONFIG, "slice_config": cut(2)}, ""),
+        ("bias", {"kernel_size": (20, 3), "weight": operand(32, 32, 20, 3)}, IN_ROWS),  # and before outputs
+    ],
+)
+def test_operands_of_block_floats_are_prepared_in_rows_where_slices_are_planned(role, changes, text):
+    made = conv2d_call((16, 64), (32, 32), (3, 3), **changes)
+    if not text:
+        assert prepared_shape(made, role)[1] == 32
+        return
+    with pytest.raises(ArgumentError, match=f"^{text}"):
+        prepared_shape(made, role)
+
+
+@pytest.mark.parametrize("role", ["weight", "bias"])
+@pytest.mark.parametrize("slices", [None, L1_FULL, cut(), cut(3)])
+def test_a_row_is_never_cut(role, slices):
+    assert prepared_shape(conv2d_call((1, 64), (32, 32), (1, 3), slice_config=slices), role)[1] == 32
+
+
+def test_windows_that_leave_pixels_out_plan_slices_of_a_matmul():
+    made = conv2d_call((8, 16), (96, 32), (1, 1), stride=(2, 2), weights_format=BFLOAT16)
+    made = replace(made, conv_config=replace(made.conv_config, enable_kernel_stride_folding=True))
+    for role in ("weight", "bias"):
+        with pytest.raises(ArgumentError, match=r"^Conv2D DRAM with matmul should never use the slicing code path"):
+            prepared_shape(made, role)
+
+
+def test_a_bias_for_shards_that_are_moved_wants_their_layout():
+    made = conv2d_call((8, 8), (32, 32), (3, 3), weights_format=BFLOAT16, **SHARDED, reshard_if_not_optimal=True)
+    for rules in (CONV2D, CONV_TRANSPOSE2D):
+        with pytest.raises(ArgumentError, match=r"^bad optional access"):
+            prepared_shape(replace(made, rules=rules), "bias")
+
+
+def test_operands_of_a_matmul_are_prepared_for_shards_that_part_the_channels():
+    """Recorded from ttnn 0.81.1: 20 channels on eight cores, for which the call makes other shards."""
+    place = in_box(BLOCK, (800, 8), 8)
+    source = operand(1, 1, 800, 20, place=place)
+    spec = TensorSpec((1, 1, 800, 20), BFLOAT16, Layout.ROW_MAJOR, place, (1, 1, 800, 64))
+    made = conv2d_call((8, 100), (20, 32), (1, 1), layout=Layout.ROW_MAJOR, weights_format=BFLOAT16)
+    made = replace(made, input=replace(source, spec=spec))
+    assert prepared_shape(made, "bias") == (32, 256)
+
+
+@pytest.mark.parametrize(
+    ("rules", "layout", "rows"),
+    [(CONV2D, HEIGHT, 288), (CONV_TRANSPOSE2D, HEIGHT, 96), (CONV2D, BLOCK, 96), (CONV_TRANSPOSE2D, BLOCK, 96)],
+)
+def test_tiles_cut_into_slices_keep_their_channels_in_high_shards_of_conv2d(rules, layout, rows):
+    changes = {"shard_layout": layout, "slice_config": TWO_SLICES, "weights_format": BFLOAT16}
+    made = sized_call((32, 32), (8, 16), rules=rules, layout=Layout.TILE, **changes)
+    assert prepared_shape(made)[0] == rows
+
+
+def test_full_inner_dim_does_not_join_rows_of_high_shards():
+    made = call((20, 64), 3, 3, (5, 5), (2, 2), layout=Layout.ROW_MAJOR, shard_layout=HEIGHT, full_inner_dim=True)
+    assert prepared_shape(made) == (320, 32)
