@@ -17,6 +17,8 @@ class Asker {
     }
     ~Asker() { ::close(socket_); }
 
+    bool connected() const { return connected_; }
+
     // One line of JSON in, one line of JSON out; empty where nobody answers.
     std::string ask(const std::string& question) {
         const std::string line = question + "\n";
@@ -57,6 +59,9 @@ int main(int count, char** words) {
         return std::fprintf(stderr, "usage: %s SOCKET\n", words[0]), 2;
     }
     Asker asker(words[1]);
+    if (!asker.connected()) {
+        return std::fprintf(stderr, "%s: nobody answers at %s\n", words[0], words[1]), 1;
+    }
     const std::string tensor = R"({"tensor_spec":{"logical_shape":[1,16,256,64],"tensor_layout":{"dtype":0,)"
                                R"("memory_config":{"buffer_type":0,"memory_layout":0}}}})";
     for (const char* name : {"ttnn::exp", "ttnn::no_such_operation"}) {

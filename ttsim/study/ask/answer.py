@@ -10,7 +10,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, Final
 
-from device.errors import ArgumentError, TTSimError, nearest, shown
+from device.errors import ArgumentError, NotSimulatedError, TTSimError, nearest, shown
 from ttsim.recording.queries import (
     query_constraints_and_runtime,
     query_op_constraints,
@@ -25,9 +25,10 @@ from ttsim.runtime.queried import (
     MockAllocatorState,
     ResourceUsage,
     RuntimeQueryResponse,
+    refusal_of,
 )
 from ttsim.study.ask.choice import Candidate, choice
-from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, state_of
+from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, device_of, state_of
 from ttsim.study.ask.values import json_of
 from ttsim.study.store import model_version
 
@@ -52,7 +53,7 @@ def answer_text(text: str, seconds: float) -> str:
         with _within(seconds):
             answer = answer_of(json.loads(text))
     except TTSimError as error:
-        return refused(str(error))
+        return refused(str(error), _class_of(error))
     except TooLongError:
         return failed(f"no answer within {seconds:g} s; --timeout allows more")
     except Exception as error:
@@ -64,9 +65,14 @@ def _line(answer: Answer) -> str:
     return ENCODER.encode(answer)
 
 
-def refused(message: str) -> str:
+def refused(message: str, refusal: str = "argument") -> str:
     """The answer to a line that is not a valid question."""
-    return _line({"error": message, "refusal": "argument"})
+    return _line({"error": message, "refusal": refusal})
+
+
+def _class_of(error: TTSimError) -> str:
+    """The class of an error in a question: an operation that ttsim does not have, or any other mistake."""
+    return refusal_of(error) if isinstance(error, NotSimulatedError) else "argument"
 
 
 def failed(message: str) -> str:
@@ -185,11 +191,21 @@ def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer
 
 
 def _model(subject: Subject) -> int:
-    """The time in ns, or 0 if it is unknown, which is the interface of tt-metal's runtime predictors."""
-    try:
-        return _response(Subject(_as_call(subject.read))).runtime
-    except TTSimError:
-        return 0
+    """The time in ns, or 0 if it is unknown, which is the interface of tt-metal's runtime predictors.
+
+    Raises TTSimError for a mistake outside the call, such as an unknown device.
+    """
+    read = subject.read
+    device_of(read)
+    state_of(read.get("state", ()))
+    if "layer" in read or "op" not in read:
+        response = _response(subject)
+    else:
+        try:
+            response = _response(Subject(_as_call(read)))
+        except TTSimError:
+            return 0
+    return 0 if response.untimed else response.runtime
 
 
 def _as_call(read: Mapping[str, Any]) -> dict[str, Any]:
@@ -223,7 +239,9 @@ def _choice(read: Mapping[str, Any]) -> Answer:
         try:
             response = _response(Subject(candidate(read, changes)))
         except TTSimError as error:
-            response = RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal="argument")
+            response = RuntimeQueryResponse(
+                status=ExecutionStatus.Error, error_message=str(error), refusal=_class_of(error)
+            )
         candidates.append(Candidate(number, response))
     return choice(candidates)
 

@@ -64,16 +64,47 @@ class Question:
 
 def question_of(line: bytes) -> Question:
     """The question of a line of JSON; raises ArgumentError for an invalid line."""
-    try:
-        read = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"a question is a line of JSON: {error}") from None
+    read = _parsed(line)
     if not isinstance(read, dict):
         raise ArgumentError(f"a question is a JSON object, not {shown(read)}")
     given = read.pop("id", None)
     if read.pop("protocol", PROTOCOL) != PROTOCOL:
         raise WrongProtocolError(f'this is protocol {PROTOCOL}; ask {{"ask": "version"}}', given)
+    try:
+        json.dumps(given, allow_nan=False)  # the answer repeats it
+    except ValueError:
+        raise ArgumentError("id must be a JSON value, and JSON has no NaN and no infinity") from None
     return Question(json.dumps(read, sort_keys=True, separators=(",", ":")), given)
+
+
+def _parsed(line: bytes) -> Any:
+    """The JSON value of a line; raises ArgumentError with the place of the mistake."""
+    try:
+        return DECODER.decode(line.decode("utf-8-sig").strip())
+    except UnicodeDecodeError as error:
+        wrong = f"byte {error.start + 1} of the line is not UTF-8"
+    except json.JSONDecodeError as error:
+        wrong = f"{error.msg} at character {error.pos + 1}" if error.doc else "the line is empty"
+    except ArgumentError:
+        raise
+    except RecursionError:
+        wrong = "lists and objects are nested too deeply"
+    except ValueError:
+        wrong = "an integer has too many digits"
+    raise ArgumentError(f"a question is a line of JSON: {wrong}")
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The object with these keys; raises ArgumentError for a duplicate key."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"a question is a line of JSON: an object has the key {shown(twice)} twice")
+    return read
+
+
+DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 class WrongProtocolError(ArgumentError):

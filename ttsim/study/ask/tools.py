@@ -83,10 +83,16 @@ def _call_fields(read: Mapping[str, Any]) -> Answer:
 
 
 def _operation(op: Mapping[str, Any]) -> Answer:
-    """A device operation of a report, with the cycles of its stages on the critical path."""
-    stages = {stage["stage"]: stage["critical_cycles"] for stage in op["stages"]}
+    """A device operation of a report, with the cycles of its stages.
+
+    Programs that are timed without a schedule of their blocks have no critical path.
+    """
+    busy, critical = (
+        {stage["stage"]: stage[kind] for stage in op["stages"]} for kind in ("busy_cycles", "critical_cycles")
+    )
     figures = {name: op[name] for name in ("name", "cycles", "nanoseconds", "bound_by")}
-    return {**figures, "error_share": op["error"]["share"], "critical_cycles": stages}
+    path = critical if any(critical.values()) else None
+    return {**figures, "error_share": op["error"]["share"], "busy_cycles": busy, "critical_cycles": path}
 
 
 def _constraints(read: Mapping[str, Any]) -> Answer:
@@ -133,7 +139,7 @@ def _read_reports(names: Sequence[Any]) -> list[Reported]:
 
 def _explain(read: Mapping[str, Any]) -> Answer:
     report = _report(call_of(_call_fields(read)), suggestions=read.get("advice", False))
-    return {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": str(report)}
+    return {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": report.explain()}
 
 
 def _devices(read: Mapping[str, Any]) -> Answer:
@@ -155,7 +161,8 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "operations": (
                 (bool,),
                 "list the device operations as well: cycles, nanoseconds, what binds them, expected error as a share "
-                "(null: never measured), and the cycles of each stage on the critical path; false by default",
+                "(null: never measured), the cycles for which each stage is busy, and those on the critical path, "
+                "which few programs have; false by default",
             )
         },
         answer=_estimate,

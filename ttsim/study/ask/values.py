@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError, ArgumentTypeError, TTSimError, nearest, shown
+from device.errors import ArgumentError, ArgumentTypeError, NotSimulatedError, TTSimError, nearest, shown
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from ttsim.runtime.types.call import CheckedRecord
 from ttsim.runtime.types.configs import UnaryWithParam
@@ -53,7 +53,7 @@ def face(namespace: str = "") -> Any:
 @cache
 def public() -> frozenset[str]:
     """The public names."""
-    return frozenset(dir(face()))
+    return frozenset(name for name in dir(face()) if not name.startswith("_"))
 
 
 def value_of(written: Any) -> Any:
@@ -121,8 +121,11 @@ def constant(name: str) -> Any:
 
 @lru_cache
 def operation(name: str) -> Callable[..., Any]:
-    """The operation of a name such as relu, ttnn.transformer.concatenate_heads or ttnn::relu; raises ArgumentError."""
-    parts = name.replace("::", ".").removeprefix(PREFIX).split(".")
+    """The operation of a name such as relu, ttnn.transformer.concatenate_heads or ttnn::relu.
+
+    Raises NotSimulatedError for an operation of ttnn that ttsim does not have, ArgumentError for any other name.
+    """
+    parts, lacks = name.replace("::", ".").removeprefix(PREFIX).split("."), False
     for namespace in NAMESPACES if len(parts) == 1 else parts[:1] * (len(parts) == 2):
         owner = face(namespace if namespace in NAMESPACES else "")
         found: Any = getattr(owner, parts[-1]) if parts[-1] in dir(owner) else None
@@ -130,12 +133,17 @@ def operation(name: str) -> Callable[..., Any]:
         plans = home.startswith(OPERATIONS) and (not home.startswith(ON_HOST) or parts[-1] in AMONG_THESE)
         if plans and callable(found) and not isinstance(found, type):
             return found  # type: ignore[no-any-return]
+        stand_in = getattr(owner, parts[-1], None) if parts[-1].isidentifier() and found is None else None
+        lacks |= callable(stand_in) and not isinstance(stand_in, type)
+    if lacks:  # the package has something in its place that refuses to be called
+        raise NotSimulatedError(f"{shown(name)} is an operation of ttnn that ttsim does not plan")
     raise ArgumentError(f"{shown(name)} is no operation that ttsim plans{_near(parts[-1])}")
 
 
 def _near(name: str) -> str:
-    """A "did you mean" question with the nearest public name; empty if the name itself is public."""
-    return "" if name in public() else nearest(name, public())
+    """A "did you mean" question with the nearest public class or function; empty if the name itself is public."""
+    alike = [known for known in public() if known[:1].isupper() == name[:1].isupper()]
+    return "" if name in public() else nearest(name, alike)
 
 
 def _is_argument(maker: Any) -> bool:

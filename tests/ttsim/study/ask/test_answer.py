@@ -108,6 +108,31 @@ def test_the_plug_of_a_predictor_gets_nanoseconds_or_0():
     assert 0 < asked(ask="model", op="exp", kwargs=in_l1)["model"] < known
     assert asked(ask="model", op="no_such", args=[tensor]) == {"model": 0}
     assert asked(ask="model", op="exp") == {"model": 0}
+    layer = asked(ask=["model", "runtime"], layer=LAYER, device="n150")
+    assert layer["model"] == layer["runtime"]["runtime"] > 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"device": "n15"}, "unknown device"),
+        ({"release": "1"}, "release must be one of"),
+        ({"state": [3]}, "a record of state"),
+        ({"layer": {}}, "give layer or op, not both"),
+    ],
+)
+def test_a_mistake_around_the_call_is_no_unknown_time(wrong, words):
+    """A compiler that misspells its device would take every time for an unknown one."""
+    assert words in asked(ask="model", op="exp", args=[IN_L1], **wrong)["error"]
+
+
+def test_operations_of_ttnn_alone_are_not_simulated():
+    """A compiler asks for another operation instead; a misspelt name is a mistake of its own."""
+    names = ("scatter", "ttnn::scatter", "experimental.all_gather_async", "scater", "open_device", "Conv2d")
+    kinds = [asked(op=name, args=[IN_L1])["refusal"] for name in names]
+    assert kinds == ["not simulated"] * 3 + ["argument"] * 3
+    refused = asked(op="exp", args=[IN_L1], choose=[{"op": "scatter"}, {"op": "scater"}])["choice"]["refused"]
+    assert [row["refusal"] for row in refused] == ["not simulated", "argument"]
 
 
 def test_candidates_are_ranked_as_their_own_questions():

@@ -34,3 +34,5 @@ def test_the_cpp_client_gets_nanoseconds(tmp_path):
         command = [tmp_path / "client", tmp_path / "ask"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == f"ttnn::exp {known} ns\nttnn::no_such_operation 0 ns\n"
+    alone = subprocess.run([tmp_path / "client", tmp_path / "none"], capture_output=True, text=True, timeout=60)
+    assert (alone.returncode, alone.stdout, "nobody answers at" in alone.stderr) == (1, "", True)

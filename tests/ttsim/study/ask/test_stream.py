@@ -73,6 +73,30 @@ def test_every_line_is_answered_in_order(monkeypatch):
         assert word in text
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b" \r\n", "the line is empty"),
+        (b'{"op":}', "Expecting value at character 7"),
+        (b'{"op":"\xff"}', "byte 8 of the line is not UTF-8"),
+        (b"\xff\xfe{\0}\0", "byte 1 of the line is not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"id":' + b"9" * 5000 + b"}", "an integer has too many digits"),
+        (b'{"op":"a","kwargs":{"dim":1,"dim":2}}', "an object has the key 'dim' twice"),
+        (b'{"id":NaN}', "id must be a JSON value"),
+        (b'{"id":[1e999]}', "id must be a JSON value"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_in_words_and_in_json(line, words):
+    (got,) = answers(line)
+    assert words in got["error"]
+    assert got["id"] is None
+
+
+def test_a_byte_order_mark_is_no_part_of_a_line():
+    assert answers(b"\xef\xbb\xbf" + VERSION)[0]["version"]["protocol"] == 1
+
+
 def test_a_repeated_question_is_answered_from_memory():
     executor = Dying("never", 0)
     got = answers(b'{"op":"a","id":1}\n{"id":2,"op":"a"}\n{"op":"b"}\n', Team(crew_of([executor]), 60))

@@ -48,7 +48,13 @@ def test_tools_answer_as_questions(name, own, part):
 def test_an_explanation_is_the_report(n150):
     report = ttsim.estimate_cycles(ttsim.conv_transpose2d, device=n150, **arguments())
     explained = TOOLS["explain"].call({"layer": {**LAYER, "input_memory": "host"}, "device": "n150"})
-    assert explained == {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": str(report)}
+    assert explained == {"cycles": report.cycles, "nanoseconds": round(report.nanoseconds), "text": report.explain()}
+
+
+def test_advice_is_part_of_an_explanation():
+    asked = {"layer": LAYER, "device": "n150"}
+    texts = [TOOLS["explain"].call({**asked, **own})["text"] for own in ({}, {"advice": True})]
+    assert ["What would help" in text for text in texts] == [False, True]
 
 
 def test_an_estimate_lists_device_operations():
@@ -59,6 +65,8 @@ def test_an_estimate_lists_device_operations():
     assert round(sum(op["nanoseconds"] for op in operations)) == answer["runtime"]
     (conv,) = [op for op in operations if op["name"].startswith("Conv2d")]
     assert conv["critical_cycles"]["math"] > 0
+    (move,) = [op for op in operations if op["name"].startswith("Move")]
+    assert (move["critical_cycles"], move["busy_cycles"]["reader"] > 0) == (None, True)
     refused = {"op": "relu", "args": [3], "operations": True}
     assert TOOLS["estimate"].call(refused)["status"] == "Error"
 
