@@ -50,17 +50,17 @@ class AccumulateArguments:
 def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" summed or multiplied up; raises DeviceError where the library refuses it."""
     rank = len(source.shape)
-    if not source.volume:  # copied, whatever the axis and the data type
+    if call.out_shape not in (None, source.shape):
+        raise DeviceError(
+            f"Shape mismatch: input tensor shape Shape({list(source.shape)}) does not match output tensor shape "
+            f"Shape({list(call.out_shape or ())}).\nout: give a tensor of the same shape, or leave it out"
+        )
+    if not source.volume or not rank:  # copied, whatever the axis and the data type
         return plan_of(source, spec, partial(cloned, place=call.place or source.memory_config, name="output"))
     if not -rank <= call.axis < rank:
         raise DeviceError(
             f"The requested accumulation axis is {call.axis}, while the input tensor has rank "
             f"{len(source.padded_shape)}.\n{call.name}: give one of its axes"
-        )
-    if call.out_shape not in (None, source.shape):
-        raise DeviceError(
-            f"Shape mismatch: input tensor shape Shape({list(source.shape)}) does not match output tensor shape "
-            f"Shape({list(call.out_shape or ())}).\nout: give a tensor of the same shape, or leave it out"
         )
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:

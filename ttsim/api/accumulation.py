@@ -1,7 +1,7 @@
 """ttnn's cumulative sums and products, prod, fast_reduce_nc and intimg."""
 
 from device.cores import CoreRangeSet
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
 from ops.planners.accumulation import (
     AccumulateArguments,
@@ -12,6 +12,7 @@ from ops.planners.accumulation import (
     require_all_channels,
 )
 from ops.planners.product import ProductArguments, plan_product
+from ttsim.api.copies import assign
 from ttsim.api.device_calls import (
     cached_plan,
     carried_out,
@@ -47,7 +48,7 @@ def cumsum(
         dim: The axis; negative numbers count from the last.
         dtype: Data type that the tensor is cast to first.
         reverse_order: Accumulate from the end of the axis.
-        out: Not simulated; None creates a new tensor.
+        out: A tensor of the same shape on the device that receives the result's buffer; None for none.
         disable_compensated_sum: Add float32 values without Kahan's compensation of rounding errors.
 
     Returns:
@@ -116,6 +117,12 @@ def cumprod(
 
 def _scanned(tensor: Tensor, call: AccumulateArguments, out: Tensor | None) -> Tensor:
     device = tensor.device()
+    if out is not None and device is not None and out.device() is None:
+        raise DeviceError(
+            f"Preallocated output tensor must be on device\n{call.name}: move out to the device, or leave it out"
+        )
+    if out is not None and not tensor.shape and not out.shape:  # a number, which has no axis
+        return assign(tensor, out)
     of_result = (call.data_format or tensor.spec.data_format, Layout.TILE)
     if out is not None and device is not None and device.strict and (out.spec.data_format, out.layout) != of_result:
         raise ArgumentError(

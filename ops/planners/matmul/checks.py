@@ -19,6 +19,7 @@ ADVICE = {  # what to do about a refusal, by the tensor or field that it is abou
     "blocks": "program_config: choose blocks that divide a core's part of the output",
     "input_tensor_a": "input_tensor_a: shard it as the program config deals it to cores, or use interleaved memory",
     "input_tensor_b": "input_tensor_b: use interleaved memory, or shard it as the program config wants",
+    "bias": "bias: use interleaved memory, or beside shards of input_tensor_b in L1 as wide shards in L1",
     "memory_config": "memory_config: let the output lie as the program config deals it to cores, or interleaved",
     "grid": "program_config: give its grid enough cores for all blocks of the output",
     "fuse_batch": "program_config: set fuse_batch as the operands need it",
@@ -82,6 +83,10 @@ def _complaints(
         yield not_in_l1("in0" if first.memory_layout is HEIGHT else "in0_sharded", "in0"), "input_tensor_a"
     if call.memory_config.is_sharded() and call.memory_config.buffer_type is BufferType.DRAM:
         yield not_in_l1("out", "output"), "memory_config"
+    if call.bias is not None and problem.bias and config.program is MatmulProgram.MCAST_IN0:
+        bias = call.bias.memory_config
+        if bias.is_sharded() and bias.buffer_type is BufferType.DRAM:
+            yield not_in_l1("bias", "bias"), "bias"
 
 
 def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
@@ -277,8 +282,6 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
     if second.is_sharded() and second.buffer_type is BufferType.DRAM:
         yield not_in_l1("in1", "in1"), "input_tensor_b"
     if second.is_sharded() and second.buffer_type is BufferType.L1:
-        if problem.bias:
-            yield "bad optional access", "input_tensor_b"
         if second.memory_layout is not WIDTH:
             yield (
                 f"input B in L1 must be WIDTH_SHARDED, got: TensorMemoryLayout::{second.memory_layout.name}",
@@ -289,6 +292,20 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
                 f"input B shard width in tiles ({_shard_tiles(second)[1]}) must equal per_core_N ({config.per_core_n})",
                 "input_tensor_b",
             )
+        if call.bias is not None and problem.bias:
+            yield from _bias_beside(second, call.bias.memory_config)
+
+
+def _bias_beside(second: MemoryConfig, bias: MemoryConfig) -> Iterator[tuple[str, str]]:
+    """A bias whose shards are not as wide as those of the second operand in L1."""
+    if bias.shard_spec is None or second.shard_spec is None:
+        yield "bad optional access", "bias"
+    elif bias.shard_spec.shape[1] != second.shard_spec.shape[1]:
+        yield (
+            f"bias shard width ({bias.shard_spec.shape[1]}) must match input B shard width "
+            f"({second.shard_spec.shape[1]})",
+            "bias",
+        )
 
 
 def _split_rows(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Iterator[tuple[str, str]]:

@@ -138,6 +138,12 @@ def test_sharded_rows_are_refused_after_a_turn(shape, shards, message):
     assert plan.steps[-1].text.startswith(message)
 
 
+def test_a_number_is_copied_whatever_the_axis():
+    source = TensorSpec((), FLOAT32, Layout.TILE, DRAM_MEMORY_CONFIG)
+    (step,) = plan_accumulation(source, AccumulateArguments(name="cumsum", axis=9, multiplies=False), SPEC).steps
+    assert step.name == "CloneOperation"
+
+
 def test_ragged_shards_of_a_vector_are_not_turned():
     source = TensorSpec((100,), BFLOAT16, Layout.ROW_MAJOR, place("l1 width/1x32/4"))
     with pytest.raises(DeviceError, match="Changing the last dimension of a sharded tensor is not supported"):

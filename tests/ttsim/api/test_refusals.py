@@ -518,6 +518,9 @@ REFUSED = [
     ("32x32 tile uint16", lambda x: ttnn.add(x, -1), "NotSimulated: add: -1 with a tensor of uint16 is not simulated"),
     ("64x32 tile + 32x64 tile", lambda x, y: ttnn.cumsum(x, 0, out=y),
      "Device: Shape mismatch: input tensor shape Shape([64, 32]) does not match output tensor shape "),
+    ("64x32 tile + 32x64 tile", lambda x, y: ttnn.cumsum(x, 7, out=y), "Device: Shape mismatch: input tensor shape "),
+    ("64x32 tile + 32x64 tile", lambda x, y: ttnn.cumprod(x, 7, out=y.cpu()),
+     "Device: Preallocated output tensor must be on device\n"),
     ("64x32 tile + 64x32 tile float32", lambda x, y: ttnn.cumprod(x, 0, out=y),
      "Argument: cumprod: out is float32 in TILE, and the real library leaves it so while "),
     # a tensor that receives the result

@@ -297,6 +297,37 @@ def test_blocks_beside_a_shard():
     assert sizes == {"in0": 11 * 9, "in1": 5 * 9, "in0_shard": 22 * 9, "out": 11 * 5}
 
 
+WIDE = TensorMemoryLayout.WIDTH_SHARDED
+
+
+@pytest.mark.parametrize(
+    ("bias", "line"),
+    [
+        (DRAM_MEMORY_CONFIG, "bad optional access"),
+        (
+            in_box(WIDE, (32, 128), 2),
+            "MatmulMultiCoreReuseMultiCast1DProgramConfig: bias shard width (128) must match input B shard width (64)",
+        ),
+        (
+            replace(in_box(WIDE, (32, 64), 2), buffer_type=BufferType.DRAM),
+            "DFB 'bias' borrows memory from TensorParameter 'bias', but its TensorSpec is not L1-resident (L1 is "
+            "required). Both L1 and L1_SMALL are accepted.",
+        ),
+    ],
+)
+def test_a_bias_beside_shards_of_the_second_operand(bias, line):
+    """32x128 by 128x128, whose columns two cores share; a bias in the same columns goes along."""
+    place = in_box(WIDE, (128, 64), 2)
+    changes = {"first": matrix(32, 128), "second": matrix(128, 128, place=place)}
+    changes["program"] = config(MatmulProgram.MCAST_IN0, grid=GridSpec(cols=2, rows=1))
+    with pytest.raises(ArgumentError) as refused:
+        plan(bias=matrix(1, 128, place=bias), **changes)
+    assert str(refused.value).splitlines()[0] == line
+    (step,) = plan(bias=matrix(1, 128, place=in_box(WIDE, (32, 64), 2)), **changes).steps
+    views = {buffer.name: buffer.view_of for buffer in step.circular_buffers}
+    assert (views["in1"], views["bias"]) == ("weight", "bias")
+
+
 def test_cores_of_block_shards_without_output():
     """They send their shards: of four columns of shards three have a tile of the output each."""
     shards = ShardSpec(core_rectangle(4, 2), (64, 64))
