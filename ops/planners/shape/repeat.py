@@ -7,7 +7,14 @@ from operator import mul
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    L1_MEMORY_CONFIG,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32, UINT8
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
@@ -185,7 +192,7 @@ class _Repeat:
         if not (sharded or where.is_sharded()) or direct:
             return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
         to_dram = generated and not (spec.data_format.is_block and ragged)
-        apart = DRAM_MEMORY_CONFIG if to_dram else MemoryConfig(buffer_type=spec.memory_config.buffer_type)
+        apart = DRAM_MEMORY_CONFIG if to_dram else L1_MEMORY_CONFIG
         gathered = placed(self.builder, tensor, apart, "gathered") if sharded else tensor
         if generated and not ragged:
             return self.by_programs(gathered, where, "output", generated=True)
