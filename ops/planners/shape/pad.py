@@ -96,20 +96,28 @@ def padded_by(
     by_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """The padded tensor, under the source's name if it lies in the source's buffer."""
+    """The padded tensor, under the source's name if it lies in the source's buffer.
+
+    Leading axes that a program pads alone stay in the source's place, from which the result is moved.
+    """
     if not any(map(any, padding)):
         return source
     if source.spec.layout is Layout.TILE and any(before for before, _ in padding):
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
     current, write = source, _Pad(builder, value, by_one_core, cores)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
-    *first, last = _parts(padding)
-    for number, part in enumerate((*first, last)):
-        is_last = number == len(first)
-        more = padded(current, part, name if is_last else f"{name}.{number}", place if is_last else None)
+    parts = _parts(padding)
+    moves = place is not None and len(padding) > KERNEL_RANK and not any(map(any, parts[-1][1 - KERNEL_RANK :]))
+    for number, part in enumerate(parts):
+        ends = number == len(parts) - 1 and not moves
+        more = padded(current, part, name if ends else f"{name}.{number}", place if ends else None)
         builder.free_own(current, keep=[source, more])
         current = more
-    return current
+    if place is None or not moves:
+        return current
+    moved = placed(builder, current, place, name)
+    builder.free_own(current, keep=[source, moved])
+    return moved
 
 
 def _parts(padding: Around) -> list[Around]:
