@@ -70,16 +70,15 @@ def _moved(
 ) -> dict[str, PlanTensor]:
     """The results in the layouts of targets, and dealt to shards if the values' place has some.
 
-    Without targets, shards stay where they are. The indices come to the place of their target last, if that is another
+    The indices come to the place of their target last, if that is another
     one than the values'.
     """
     moved, forms = dict(results), dict(zip(ROLES, targets, strict=True)) if targets else {}
     for role, form in forms.items():
         moved[role] = in_other_layout(builder, moved[role], form.layout, f"{role}.turned")
     for role, result in moved.items() if place.is_sharded() else ():
-        if targets or not result.spec.memory_config.is_sharded():
-            moved[role] = placed(builder, result, place, f"{role}.moved")
-            builder.free_own(result, keep=[*results.values(), moved[role]])
+        moved[role] = placed(builder, result, place, f"{role}.moved")
+        builder.free_own(result, keep=[*results.values(), moved[role]])
     if targets and (last := targets[1].memory_config) != place:
         before, role = moved[ROLES[1]], ROLES[1]
         moved[role] = placed(builder, before, last, f"{role}.placed")

@@ -98,6 +98,7 @@ def test_rows_pass_whole_buffers(data_format, expected):
 
 
 HEIGHT = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(2, 8, 8), (32, 256)))
+HIGHER = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpec(first_cores(1, 8, 8), (64, 256)))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,12 @@ HEIGHT = MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED, BufferType.L1, ShardSpe
         (-1, None, ["ShardedToInterleaved", "Sort", "InterleavedToSharded", "InterleavedToSharded"], HEIGHT),
         (-1, DRAM_MEMORY_CONFIG, ["ShardedToInterleaved", "Sort"], DRAM_MEMORY_CONFIG),
         (0, DRAM_MEMORY_CONFIG, ["ShardedToInterleaved", "Transpose", "Sort", "Transpose", "Transpose"], HEIGHT),
+        (
+            0,
+            HIGHER,
+            ["ShardedToInterleaved", "Transpose", "Sort", "Transpose", "Transpose", "Reshard", "Reshard"],
+            HIGHER,
+        ),
     ],
 )
 def test_shards_are_sorted_in_dram(dim, place, names, ends_in):
