@@ -19,6 +19,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import shard_row_bytes
 from ops.programs.data_movement import permute
 from ops.programs.data_movement.conversions import cloned, typecast_by
+from ops.programs.data_movement.placement import viewed
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)
@@ -51,9 +52,12 @@ def plan_transpose(
 ) -> Plan:
     """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`.
 
-    Rows of one axis are returned as they are.
+    Rows of one axis are returned as they are; a DeviceError refuses their padding in shards.
     """
     if len(source.shape) == 1 and source.layout is Layout.ROW_MAJOR and place is None:
+        viewed(
+            source.changed(shape=(*[1] * (RANK - 1), *source.shape)), source.shape, spec
+        )  # refuses padding in shards
         return plan_of(source, spec, lambda _, tensor: tensor)
     return _planned(source, place, spec, partial(transposed_by, swapped=(first, second)))
 
@@ -185,7 +189,7 @@ def transposed_by(
 ) -> PlanTensor:
     """Two axes swapped, as ttnn.transpose does it."""
     source_spec, rank = source.spec, len(source.spec.shape)
-    if _in_columns(source_spec) and swapped[0] != swapped[1]:
+    if rank > 1 and _in_columns(source_spec):
         return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, place, name))
     if rank > RANK:
         return permuted_by(builder, source, _order_of(swapped, rank), place, name)
