@@ -180,31 +180,29 @@ def _split_buffers(
 
 
 def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
-    """Plan the heads of "input" side by side; raises DeviceError."""
-    source = call.source
-    target = call.target
-    if target is None:
-        _joined(call, spec).require_on(spec)
+    """Plan the heads of "input" side by side, or in the caller's target; raises DeviceError."""
+    source, target = call.source, call.target
+    result = target or _joined(call, spec)
+    result.require_on(spec)
     for text in _join_refusals(call):
         raise DeviceError(f"{text}\n{JOIN_HINT}")
     require_rank(source)
-    if target is not None and target.memory_config.shard_spec is None:
+    if result.memory_config.shard_spec is None:
         raise DeviceError(f"bad optional access\n{WAY_OUT}")
-    result = _joined(call, spec)
-    refused = None if target is None else _misplaced(call, result, target, spec)
+    refused = None if target is None else _misplaced(call, target, spec)
     op = JoinDecodeHeads(heads=call.heads)
 
     def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
-        output = PlanTensor("output", result if into is None else into.spec)
-        if refused is None and output.spec != result:
+        if refused is None and into is not None and not _holds(call, into.spec):
             builder.leave_out_values(
-                f"nlp_concat_heads_decode: output_tensor is not like the result, {list(result.shape)} of "
-                f"{result.data_format} in {result.memory_config}; give one like this"
+                "nlp_concat_heads_decode: output_tensor is not like the result, of shape "
+                f"{list(_joined_shape(call))} in row-major WIDTH shards of a head each in L1; give one like this"
             )
         if in_dram(source):
             builder.leave_out_values("nlp_concat_heads_decode: shards are read out of L1; give shards there")
         if call.heads > source.shape[2]:
             builder.leave_out_values(f"nlp_concat_heads_decode: the tensor has {source.shape[2]} heads and padding")
+        output = PlanTensor("output", result)
         buffers = (shard_view("output", output, spec),)
         name = "NLPConcatHeadsDecodeDeviceOperation"
         made = builder.run(name, op, [tensor], output, buffers, dataflow=True, refused=refused)
@@ -213,8 +211,8 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
     return plan_of({"input": source, "target": target}, spec, write)
 
 
-def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why the program does not write into a target's shards."""
+def _misplaced(call: JoinDecodeArguments, target: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the program does not write into a target's shards; on some cores it takes those of the target."""
     shards = target.shards
     cores, tile_bytes = shards.grid, call.source.data_format.tile_bytes
     tiles, size = prod(shards.shape) // TILE**2, target.buffer(spec).bank_bytes
@@ -226,13 +224,7 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
         return borrowed
     for text in beyond_shards("q_out", tile_bytes, tiles, "output", size):
         return f"{text}\n{WAY_OUT}"
-    if _on_some_cores(call):
-        if cores != result.shards.grid:
-            raise NotSimulatedError(
-                f"nlp_concat_heads_decode: other cores than the chosen are not simulated; {WAY_OUT}"
-            )
-        return None
-    for number in range(min(cores.num_cores(), call.heads)):
+    for number in range(0 if _on_some_cores(call) else min(cores.num_cores(), call.heads)):
         y, x = divmod(number, cores.bounding_box().end.x + 1)
         if not cores.contains(CoreCoord(x, y)):
             return (
@@ -244,7 +236,6 @@ def _misplaced(call: JoinDecodeArguments, result: TensorSpec, target: TensorSpec
 
 def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
     """The result; raises DeviceError where there are too few cores, and for shards that do not hold it."""
-    size, first, users = (side(call.source.padded_shape, axis) for axis in (3, 0, 1))
     shards, grid = call.source.memory_config.shard_spec, spec.grid
     if _on_some_cores(call) and shards is not None:
         if call.within is None:
@@ -259,9 +250,34 @@ def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
         raise DeviceError(f"{text}\n{JOIN_HINT}")
     else:
         cores = first_cores(call.heads, grid.cols, grid.rows)
-    rows = max(users, MOST_USERS)
-    place = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, ShardSpec(cores, (rows, size)))
-    return TensorSpec((first, 1, rows, call.heads * size), call.source.data_format, Layout.TILE, place)
+    return TensorSpec(_joined_shape(call), call.source.data_format, Layout.TILE, _joined_place(call, cores))
+
+
+def _joined_shape(call: JoinDecodeArguments) -> tuple[int, ...]:
+    """Shape of the result."""
+    first, users, size = (side(call.source.padded_shape, axis) for axis in (0, 1, 3))
+    return first, 1, max(users, MOST_USERS), call.heads * size
+
+
+def _joined_place(call: JoinDecodeArguments, cores: CoreRangeSet) -> MemoryConfig:
+    """A head for each core."""
+    shards = ShardSpec(cores, (max(side(call.source.padded_shape, 1), MOST_USERS), side(call.source.padded_shape, 3)))
+    return MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1, shards)
+
+
+def _holds(call: JoinDecodeArguments, target: TensorSpec) -> bool:
+    """Whether a target is of the form of the result; the first cores are asked for where none are chosen."""
+    cores = target.shards.grid
+    alike = (target.shape, target.data_format, target.layout, target.memory_config) == (
+        _joined_shape(call),
+        call.source.data_format,
+        Layout.TILE,
+        _joined_place(call, cores),
+    )
+    box = cores.bounding_box()
+    return alike and (
+        _on_some_cores(call) or cores.merged() == first_cores(call.heads, box.end.x + 1, box.end.y + 1).merged()
+    )
 
 
 def _on_some_cores(call: JoinDecodeArguments) -> bool:

@@ -39,6 +39,13 @@ def joined(x, into):
     return ttnn.experimental.nlp_concat_heads_decode(x, num_heads=8, output_tensor=into)
 
 
+def joined_on(cores):
+    def call(x, into):
+        return ttnn.experimental.nlp_concat_heads_decode(x, num_heads=8, sub_core_grids=cores, output_tensor=into)
+
+    return call
+
+
 def gathered(x, places, into):
     return ttnn.gather(x, 1, ttnn.typecast(ttnn.zeros_like(places), ttnn.uint16), out=into)
 
@@ -47,6 +54,7 @@ def added(dim):
     return lambda x, y, into: ttnn.bcast(x, y, ttnn.BcastOpMath.ADD, getattr(ttnn.BcastOpDim, dim), output_tensor=into)
 
 
+SOME = ttnn.CoreGrid(x=4, y=2).core_range_set()
 # The inputs of a call, the call with a target or None, and the target
 CALLS = {
     "slice": ("1x1x128x96 tile", sliced((64, 64)), "1x1x64x64 tile l1"),
@@ -73,6 +81,11 @@ CALLS = {
     ),
     "power of integers": ("32x64 tile int32", power, "32x64 tile int32 l1"),
     "heads of one token": ("1x2x8x64 tile height/32x64/2", joined, "1x1x32x512 tile width/32x64/8"),
+    "heads of one token on some cores": (
+        "1x2x8x64 tile height/32x64/2",
+        joined_on(SOME),
+        "1x1x32x512 tile width/32x64/8",
+    ),
     "gather": (
         "1x1x64x128 tile + 1x1x64x64 tile uint16",
         lambda x, places, into: ttnn.gather(x, 3, places, out=into),
