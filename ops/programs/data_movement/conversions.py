@@ -364,7 +364,8 @@ def unpadded_by(
     A larger shape has rows and columns of unknown numbers. One core does all only between interleaved places; some
     ``cores`` take interleaved tiles.
     """
-    result = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
+    rows = rows_of(source.spec, shape, MemoryConfig())
+    result = rows.changed(memory_config=unpadded_place(source.spec, shape, place))
     refused = unpadding_refusal(source.spec, result, place, cores)
     if refused is None and any(map(gt, shape, source.spec.shape)):
         builder.leave_out_values(

@@ -20,6 +20,7 @@ BILINEAR = {"mode": "bilinear"}
 OTHER_WIDTH = "Device: Changing the last dimension of a sharded tensor is not supported"
 NO_RECTANGLE = place("height/32x32/10")  # a row of cores, and two of the next
 GRID = ttnn.CoreGrid(x=1, y=1).core_range_set()
+OFF = ttnn.CoreRangeSet([ttnn.CoreRange(ttnn.CoreCoord(3, 3), ttnn.CoreCoord(4, 4))])
 IMAGE = "2x3x32x64"
 SOFTMAX = ttnn.SoftmaxShardedMultiCoreProgramConfig(
     compute_with_storage_grid_size=(2, 1), subblock_w=1, block_h=1, block_w=2
@@ -430,6 +431,11 @@ REFUSED = [
      "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
     ("32 tile height/64x32/1", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),
      "Device: Shard shape must be 1D for 1D"),
+    ("50 tile height/32x64/1 bfloat4_b", ttnn.untilize, "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
+    ("50 tile width/32x32/2 bfloat4_b", ttnn.untilize,
+     "Device: Shard height 32 must match physical height 1 for width sharded"),
+    ("50 tile height/32x64/1 bfloat4_b", lambda x: ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT),
+     "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
     # Sharded images in tiles whose rows a reshape deals anew
     ("1x5x5x32 tile height/32x32/8", convolved,
      "Device: Shard height 47 must match physical height 376 for width sharded"),
@@ -628,6 +634,10 @@ REFUSED = [
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
+    ("70 width/1x16/5", lambda x: ttnn.transpose(x, 0, 0),
+     OTHER_WIDTH + " unless the shard width matches the input last dimension. Input shape: Shape([1, 1, 1, 80]), New "),
+    ("70 height/1x80/1", lambda x: ttnn.transpose(x, 0, -1),
+     "Device: For valid non-interleaved buffers page size 140 must equal buffer size 160."),
     # pages of shards are aligned in their own memory
     ("1x1x45x24 height/45x24/1 dram", lambda x: ttnn.typecast(x, ttnn.float32),
      "Device: Typecast operation requires sharded input tensor page size (48 bytes) to be aligned to L1 (16 bytes)"),
@@ -651,6 +661,10 @@ REFUSED = [
      "Device: num_kv_heads must be greater than 0"),
     ("1x8x32x64 tile height/32x64/8", lambda x: ttnn.experimental.nlp_concat_heads_decode(x, num_heads=0),
      "Device: Cannot get bounding_box of an empty CoreRangeSet!"),
+    # cores are not chosen for a result that the caller gives
+    ("1x2x8x64 tile height/32x64/2 + 1x1x32x64 tile height/32x64/1 dram",
+     lambda *x: ttnn.experimental.nlp_concat_heads_decode(x[0], num_heads=1, sub_core_grids=OFF, output_tensor=x[1]),
+     borrowing("q_out", "output")),
     ("1x8x32x64 tile height/32x64/8 + 1x1x32x128 tile",
      lambda *x: ttnn.experimental.nlp_concat_heads_decode(x[0], num_heads=2, sub_core_grids=GRID, output_tensor=x[1]),
      "Device: Subcoregrids must have at least num_heads cores"),

@@ -13,6 +13,7 @@ from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
 from ops.planners.copies import plan_clone
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
+from ops.planners.shape.permute import plan_transpose
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.shape.slice import plan_slice
@@ -56,7 +57,18 @@ def padded(source, *padding, to=None, value=1.5):
         ("1x1x64x32 height/32x32/2", [(0, 16)], "l1", ["Pad"], (1, 1, 64, 48), "l1"),
         # those in DRAM grow across into shards in L1
         ("1x1x64x64 height/32x64/4 dram", [(0, 32)], None, ["Pad"], (1, 1, 64, 96), "height/16x96/4"),
-        # more axes than the program knows are padded one by one
+        # more axes than the program knows are padded one by one, the leading ones where the tensor lies
+        ("2x3x32x64 tile", [(0, 1), (0, 1), NONE, NONE], "l1", ["Pad"], (3, 4, 32, 64), "l1"),
+        ("2x3x1x32x64 tile", [(0, 1), *[NONE] * 4], "l1", ["Pad", "Copy"], (3, 3, 1, 32, 64), "l1"),
+        (
+            "2x3x1x8x64",
+            [(0, 1), *[NONE] * 4],
+            "height/12x64/6",
+            ["Pad", "InterleavedToSharded"],
+            (3, 3, 1, 8, 64),
+            "height/12x64/6",
+        ),
+        ("2x3x1x32x64 tile", [(0, 1), NONE, NONE, (0, 32), NONE], "l1", ["Pad"] * 2, (3, 3, 1, 64, 64), "l1"),
         ("2x3x1x64x64", [(1, 0), NONE, NONE, NONE, (0, 32)], None, ["Pad"] * 2, (3, 3, 1, 64, 96), "dram"),
         ("2x3x1x60x60 tile", [(0, 1)] * 3 + [(0, 4)] * 2, None, ["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64), "dram"),
         ("2x3x1x64x64", [(1, 1), NONE, (0, 32)], None, ["Pad"], (2, 3, 3, 64, 96), "dram"),
@@ -284,12 +296,18 @@ WIDE = ["ShardedToInterleaved", GENERATED, "InterleavedToSharded"]
         # shards in DRAM do not stay on their banks
         ("128x64 tile height/64x64/2 dram", (1, 2), [GENERATED], "height/32x128/4 dram"),
         ("128x64 width/128x32/2 dram", (2, 1), ["Copy", GENERATED, WIDE[2]], "width/256x8/8 dram"),
+        ("1x1x64x64 tile width/64x32/2 dram", (2, 1, 1, 1, 1), ["Copy", "Repeat", WIDE[2]], "width/128x32/2 dram"),
     ],
 )
 def test_shards_that_are_repeated(source, counts, names, after):
     plan = plan_repeat(tensor_spec(source), counts, SPEC)
     where = plan.tensors[plan.results["output"]].memory_config
     assert (programs(plan), where) == (names, place(after))
+
+
+def test_the_program_of_more_axes_reads_shards_in_dram_by_way_of_l1():
+    plan = plan_repeat(tensor_spec("1x1x64x64 tile height/32x64/2 dram"), (2, 1, 1, 1, 1), SPEC, place=place("dram"))
+    assert plan.tensors["gathered"].memory_config == place("l1")
 
 
 @pytest.mark.parametrize(
@@ -495,3 +513,12 @@ def test_rows_are_refused_before_their_format_where_padding_is_filled():
 def test_block_floats_of_four_bits_stay_whole():
     """A vector, whose tiles would become rows to be cut."""
     assert not plan_slice(tensor_spec("100 bfloat4_b tile"), (0,), (100,), None, SPEC).steps
+
+
+@pytest.mark.parametrize("source", ["1x33x8 block/7x8/1x5", "2x2x33x16 width/132x8/2"])
+def test_parts_of_rows_are_gathered_even_where_an_axis_is_swapped_with_itself(source):
+    plan = plan_transpose(tensor_spec(source), 1, 1, SPEC)
+    assert (programs(plan), plan.tensors[plan.results["output"]].memory_config) == (
+        ["ShardedToInterleaved"],
+        place("l1"),
+    )
