@@ -27,7 +27,7 @@ from ops.programs.buffer_shapes import in_dram, is_uneven, shard_counts
 from ops.programs.data_movement.conversions import copied, filled
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.permute import with_shards
-from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width
+from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, viewed
 from ops.programs.data_movement.repeat import (
     RepeatTensor,
     generated_buffers,
@@ -149,6 +149,8 @@ def _repeated(
     times = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - len(source.spec.shape)) + source.spec.shape
     result = tuple(side * count for side, count in zip(shape, times, strict=True))
+    if len(shape) > len(source.spec.shape) and source.spec.layout is Layout.ROW_MAJOR:
+        viewed(source.spec, shape, builder.device_spec)  # refuses padding in shards
     if all(count == 1 for count in times):
         where = source.spec.memory_config if place is None else place
         if source.spec.layout is Layout.TILE and where.is_sharded() and where.shard_spec is None:
@@ -184,7 +186,7 @@ class _Repeat:
             generated = False
             self.use(self.counts)
         own = sharded and not ragged and self.on_own_cores(spec)
-        self.require_rows(spec, own=own and _cuts_rows(spec))
+        self.require_rows(spec, place, own=own and _cuts_rows(spec))
         by_generated = generated and not ragged and not _cuts_rows(spec)
         direct = own if not by_generated else _fills_shards(spec)
         direct_place = own or (by_generated and not self.widens_parts(spec) and not in_dram(spec))
@@ -245,7 +247,7 @@ class _Repeat:
         in_rows = spec.layout is Layout.ROW_MAJOR and spec.memory_config.memory_layout in BY_COLUMNS
         return in_rows and self.axes[-1] == len(self.times) - 1
 
-    def require_rows(self, spec: TensorSpec, *, own: bool) -> None:
+    def require_rows(self, spec: TensorSpec, place: MemoryConfig | None, *, own: bool) -> None:
         """Raises DeviceError where rows with padding in shards would be seen under another shape."""
         axis, shape = self.axes[-1], spec.shape
         if not own or spec.padded_shape[-1] == shape[-1]:
@@ -253,9 +255,9 @@ class _Repeat:
         seen_as = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
         if shape != seen_as:
             refuse_other_width(self.source.padded_shape, seen_as, spec.shards)
-        if self.times != self.counts:
-            grown = (*map(mul, shape[:-1], self.times[:-1]), spec.padded_shape[-1])
-            refuse_other_width(grown, self.result, spec.shards)
+        grown = seen_as[0], seen_as[1] * self.times[axis], seen_as[2]
+        if (place is None or place.is_sharded()) and grown != self.result[:-1]:
+            refuse_other_width((*grown, spec.padded_shape[-1]), self.result, spec.shards)
 
     def interleaved(
         self, tensor: PlanTensor, where: MemoryConfig, name: str, *, ragged: bool, generated: bool
