@@ -23,7 +23,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import in_dram, require_cores, row_bytes, shard_row_bytes
-from ops.programs.data_movement.conversions import typecast_by
+from ops.programs.data_movement.conversions import seen_in_four, typecast_by
 from ops.programs.data_movement.pad import (
     FillPad,
     FillTiles,
@@ -33,7 +33,7 @@ from ops.programs.data_movement.pad import (
     row_room_bytes,
     writes_halves,
 )
-from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, without_spec
+from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, viewed, without_spec
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
@@ -107,17 +107,45 @@ def padded_by(
     current, write = source, _Pad(builder, value, by_one_core, cores)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     parts = _parts(padding)
+    if source.spec.layout is Layout.ROW_MAJOR and len(padding) > KERNEL_RANK:
+        viewed(source.spec, _in_four(source.spec.shape, parts[0]), builder.device_spec)  # refuses padding in shards
     moves = place is not None and len(padding) > KERNEL_RANK and not any(map(any, parts[-1][1 - KERNEL_RANK :]))
     for number, part in enumerate(parts):
         ends = number == len(parts) - 1 and not moves
         more = padded(current, part, name if ends else f"{name}.{number}", place if ends else None)
         builder.free_own(current, keep=[source, more])
         current = more
+    _check_seen(current.spec)
     if place is None or not moves:
         return current
     moved = placed(builder, current, place, name)
     builder.free_own(current, keep=[source, moved])
     return moved
+
+
+def _in_four(shape: tuple[int, ...], part: Around) -> tuple[int, ...]:
+    """A shape of more than four axes as a program sees it: a leading axis that it pads alone is the second of four."""
+    axis = next(axis for axis, around in enumerate(part) if any(around))
+    if axis > len(shape) - KERNEL_RANK:
+        return seen_in_four(shape)
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
+
+
+def _check_seen(padded: TensorSpec) -> None:
+    """Raises DeviceError for padded rows of other than four axes that do not fill their shards."""
+    shape, filled = padded.shape, padded.padded_shape
+    if padded.layout is Layout.TILE or shape == filled or len(shape) == KERNEL_RANK:
+        return
+    line = "Attempting to reshape between two shapes with different volumes"
+    if len(shape) > KERNEL_RANK:
+        line = (
+            f"ttnn.pad: restored shape Shape({list(shape)}) does not match the padded output volume of "
+            f"Shape({list(seen_in_four(filled))})"
+        )
+    raise DeviceError(
+        f"{line}\npadding: the padded rows do not fill their shards, in which the library does not see them with "
+        f"{KERNEL_RANK} axes; reshape the tensor to rank {KERNEL_RANK}"
+    )
 
 
 def _parts(padding: Around) -> list[Around]:

@@ -1,5 +1,6 @@
 """Which programs pad, reshape and place a tensor."""
 
+import re
 from functools import partial
 
 import pytest
@@ -337,11 +338,18 @@ def test_high_shards_of_rows_are_not_cut_in_dram(source, to, buffer, tensor):
     assert text.startswith(f"DFB '{buffer}' borrows memory from TensorParameter '{tensor}', but its TensorSpec is not")
 
 
-def test_rows_with_padding_in_shards_are_not_seen_in_another_shape():
-    with pytest.raises(
-        DeviceError, match=r"Input shape: Shape\(\[1, 64, 112\]\), New shape: Shape\(\[1, 1, 64, 100\]\)"
-    ):
-        plan_repeat(tensor_spec("1x64x100 width/64x16/7"), (3, 1, 1), SPEC)
+@pytest.mark.parametrize(
+    ("source", "counts", "seen"),
+    [
+        ("1x64x100 width/64x16/7", (3, 1, 1), "Shape([1, 64, 112]), New shape: Shape([1, 1, 64, 100])"),
+        ("1x1x64x100 width/64x16/7", (3, 1, 1, 1), "Shape([1, 3, 64, 112]), New shape: Shape([3, 1, 64, 100])"),
+        ("1x1x64x100 width/64x16/7", (1, 1, 1, 1, 1), "Shape([1, 1, 64, 112]), New shape: Shape([1, 1, 1, 64, 100])"),
+        ("64x100 width/64x16/7", (2, 1, 1, 1, 1), "Shape([64, 112]), New shape: Shape([1, 1, 1, 64, 100])"),
+    ],
+)
+def test_rows_with_padding_in_shards_are_not_seen_in_another_shape(source, counts, seen):
+    with pytest.raises(DeviceError, match=re.escape(f"Input shape: {seen}")):
+        plan_repeat(tensor_spec(source), counts, SPEC)
 
 
 @pytest.mark.parametrize(
@@ -513,6 +521,29 @@ def test_rows_are_refused_before_their_format_where_padding_is_filled():
 def test_block_floats_of_four_bits_stay_whole():
     """A vector, whose tiles would become rows to be cut."""
     assert not plan_slice(tensor_spec("100 bfloat4_b tile"), (0,), (100,), None, SPEC).steps
+
+
+@pytest.mark.parametrize(
+    ("source", "padding", "first"),
+    [
+        ("1x256x16 width/256x16/21", [(0, 1)], "Attempting to reshape between two shapes with different volumes"),
+        (
+            "2x1x1x128x16 width/256x16/21",
+            [(0, 1)],
+            "ttnn.pad: restored shape Shape([2, 1, 1, 128, 17]) does not match the padded output volume of "
+            "Shape([2, 1, 128, 32])",
+        ),
+        ("2x1x1x128x60 width/256x16/4", [(0, 1)], "Changing the last dimension of a sharded tensor is not supported"),
+        (
+            "2x1x1x128x60 width/256x16/4",
+            [(0, 1), *[NONE] * 4],
+            "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+            "last dimension. Input shape: Shape([2, 1, 1, 128, 64]), New shape: Shape([1, 2, 128, 60])",
+        ),
+    ],
+)
+def test_padded_rows_that_do_not_fill_their_shards_are_refused_beside_four_axes(source, padding, first):
+    assert refusal_of(lambda: padded(source, *padding)).startswith(first)
 
 
 @pytest.mark.parametrize("source", ["1x33x8 block/7x8/1x5", "2x2x33x16 width/132x8/2"])
