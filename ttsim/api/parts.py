@@ -165,12 +165,14 @@ def split(
         [Shape([1, 32]), Shape([3, 32])]
     """
     required_device("split", input_tensor)
+    if isinstance(split_size, int) and not isinstance(split_size, bool) and split_size < 1:
+        raise DeviceError(f"split_size must be greater than 0, but got: {split_size}\nsplit_size: give 1 or more")
     axis = axis_of(required_integer("split", "dim", dim), len(input_tensor.shape), "dim")
     side = input_tensor.shape[axis]
     if isinstance(split_size, Sequence) and not isinstance(split_size, str):
         sizes = [required_integer("split", "split_size", size) for size in split_size]
     elif isinstance(split_size, int) and not isinstance(split_size, bool):
-        sizes = [split_size] * -(-side // max(split_size, 1))
+        sizes = [split_size] * -(-side // split_size)
     else:
         raise wrong("split", f"split_size must be an integer or several, not {shown(split_size)}")
     if not sizes:

@@ -203,6 +203,7 @@ REFUSED = [
      "but sizes {64, 32} under-cover it by 96"),
     (lambda x: ttnn.split(x, [192, 1], -1), "Device: split_sizes must sum exactly to the size of dimension 3 (192), "
      "but sizes {192, 1} over-cover it"),
+    (lambda x: ttnn.split(x, 0, 9), "Device: split_size must be greater than 0, but got: 0"),
     (lambda x: ttnn.split(x, [64, 0], -1), "Device: split_size should be greater than 0, instead got: {64, 0}"),
     (lambda x: ttnn.split(x, [], -1), "Device: split_sizes must not be empty"),
     (lambda x: ttnn.split(ttnn.zeros((0, 32), device=x.device()), 1), "Device: split_sizes must not be empty"),
