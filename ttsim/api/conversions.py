@@ -384,6 +384,7 @@ def to_dtype(tensor: Tensor, dtype: DataType) -> Tensor:
             "to_dtype: the tensor is on the device; typecast changes its data type there"
         )
     if dtype.format.is_block:
+        tensor.spec.changed(layout=Layout.TILE)  # refuses ragged shards
         require_whole_tiles("to_dtype", tensor)
     return tensor if tensor.dtype is dtype else tensor.with_dtype(dtype)
 
@@ -633,7 +634,8 @@ def _array(archive: ZipFile, name: str, path: Path) -> Array:
 
 def require_whole_tiles(function: str, tensor: Tensor) -> None:
     """Raises DeviceError for rows that do not fill whole tiles, which the host does not pad."""
-    rows, tiles = tensor.spec.matrix, tensor.spec.changed(layout=Layout.TILE).matrix  # refuses ragged shards first
+    spec = tensor.spec
+    rows, tiles = spec.matrix, TensorSpec(spec.shape, spec.data_format, Layout.TILE).matrix
     if tensor.layout is Layout.ROW_MAJOR and rows != tiles:
         raise DeviceError(
             f"{function}: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "
@@ -641,3 +643,4 @@ def require_whole_tiles(function: str, tensor: Tensor) -> None:
             "before conversion.\n"
             "tensor: give it TILE layout first"
         )
+    spec.changed(layout=Layout.TILE)  # refuses ragged shards

@@ -631,6 +631,12 @@ REFUSED = [
      "input last dimension. Input shape: Shape([120]), New shape: Shape([1, 100]), Shard width: 24"),
     ("100 block/1x128/1x1", lambda x: ttnn.concat([x, x], -1),
      "Device: For valid non-interleaved buffers page size 200 must equal buffer size 256."),
+    # rows become tiles without padding, which is asked before the shards are looked at
+    ("1x1x60x64 height/16x64/4", ttnn.triu,
+     "Device: to_layout: Converting layout to Layout::TILE implicitly changed physical shape from (60, 64) to ("),
+    ("1x1x64x64 height/16x64/4", ttnn.triu, "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),
+    ("1x1x60x64 height/16x64/4", lambda x: ttnn.to_dtype(x.cpu(), ttnn.bfloat8_b),
+     "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
