@@ -162,7 +162,7 @@ def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
     if isinstance(value, str | bytes):
         return f"{value[: longest // 2]!r}... ({len(value)} characters)"
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return f"a {name}"
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
 from device.errors import ArgumentError, TTSimError, nearest, shown
 from ops.sensitivity.changes import load_spec, with_changes
 from ttsim.report.comparison import Reported
+from ttsim.report.reported import LONGEST_PATH
 from ttsim.runtime.settings import SPEC_VARIABLE, STRICT_VARIABLE, USUAL_L1_SMALL_SIZE, VALUES_VARIABLE, Values
 from ttsim.runtime.types.layer import Layer
 from ttsim.study.ask.question import call_of, checked_fields
@@ -166,9 +166,11 @@ class _Reader(NamedTuple):
     def budget(self, line: int, table: Mapping[str, Any]) -> Budget:
         """The budget of an entry; raises ArgumentError."""
         kinds = [kind for kind in SUBJECTS if kind in table]
-        where = f"{self.path}:{line}: budget {shown(table.get('name', table[kinds[0]] if kinds else ''))}"
+        called = next((text for text in (table.get("name"), *map(table.get, kinds)) if isinstance(text, str)), "")
+        where = f"{self.path}:{line}: budget {shown(called)}" if called else f"{self.path}:{line}"
         if len(kinds) != 1:
-            raise ArgumentError(f"{where}: name what is measured, by one of the keys {', '.join(SUBJECTS)}")
+            given = f", not by {' and '.join(kinds)}" if kinds else ""
+            raise ArgumentError(f"{where}: name what is measured, by one of the keys {', '.join(SUBJECTS)}{given}")
         (kind,) = kinds
         check_keys(where, table, ("name", kind, *SUBJECTS[kind], "band_percent", *FIGURES, OPERATION_CYCLES))
         _check_settings(where, table)
@@ -218,6 +220,10 @@ class _Reader(NamedTuple):
         if not isinstance(table[kind], str) or not table[kind]:
             raise ArgumentError(f"{where}: {kind} must be the path of a file, not {shown(table[kind])}")
         path: Path = self.path.parent / table[kind]
+        try:
+            path.open("rb").close()  # a file that is not there is an error of the entry
+        except OSError as error:
+            raise ArgumentError(f"{where}: {shown(str(path), LONGEST_PATH)}: {error.strerror}") from None
         if kind == "report":
             return path
         arguments, values = table.get("arguments", []), table.get("values", "off")
@@ -225,7 +231,6 @@ class _Reader(NamedTuple):
             raise ArgumentError(f"{where}: arguments must be a list of texts, not {shown(arguments)}")
         if values not in get_args(Values):
             raise ArgumentError(f"{where}: values must be one of {', '.join(get_args(Values))}, not {shown(values)}")
-        path.open("rb").close()  # a script that is not there is an error of the file
         strict = "1" if table.get("strict", True) else "0"
         variables = {SPEC_VARIABLE: device, VALUES_VARIABLE: values, STRICT_VARIABLE: strict}
         return Script(path, tuple(arguments), variables)
@@ -288,7 +293,8 @@ def _figure(where: str, name: str, value: Any) -> Number | Names:
             return exact
     wanted = "a number with three decimals or fewer," if name.endswith("_us") else "an integer"
     names = ", or a list of the names of device operations" if name == OPERATIONS else ""
-    raise ArgumentError(f"{where} must be {wanted} from 0 on{names}, not {shown(value)}")
+    large = "; budgets are below 2^63" if isinstance(value, int | float) and value >= LARGEST else ""
+    raise ArgumentError(f"{where} must be {wanted} from 0 on{names}, not {shown(value)}{large}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -296,7 +302,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return _is_whole(value) or (isinstance(value, float) and isfinite(value) and value >= 0)
+    return _is_whole(value) or (isinstance(value, float) and 0 <= value < LARGEST)
 
 
 def _is_list_of(value: Any, kind: type) -> bool:

@@ -61,7 +61,7 @@ def measured(budget: Budget, run_script: RunScript) -> Measurement:
     """Measures one budget; raises like `measure`."""
     subject = budget.subject
     if isinstance(subject, Path):
-        return Measurement(read_report(subject, where="check"))
+        return Measurement(read_report(subject, where=f"check: line {budget.line}"))
     try:
         profile = _profile(subject, budget, run_script)
         report = reported_of(profile.report())

@@ -111,8 +111,8 @@ def junit(file: BudgetFile, findings: Sequence[Finding]) -> str:
 
 
 def _properties(finding: Finding) -> Iterator[tuple[str, str]]:
-    yield "budget", described(finding.limit)
-    yield "measured", "" if finding.measured is None else described(finding.measured)
+    for name, figure in (("budget", finding.limit), ("measured", finding.measured)):
+        yield name, "" if figure is None else described(figure).replace(",", "")  # programs read it
     if band := band_text(finding.budget, finding.figure):
         yield "band", band
     if error := error_text(finding):

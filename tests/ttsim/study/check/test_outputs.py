@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -37,6 +38,9 @@ def test_junit_is_well_formed_and_counts(tmp_path):
     assert above.find("failure").get("type") == "above"
     assert "cycles is 7, 600.00 % above the budget of 1" in above.find("failure").text
     assert [child.tag for child in holds] == ["properties"]
+    large = junit(file, [replace(findings[0], limit=12345, measured=Fraction(2345678, 1000))])
+    values = [item.get("value") for item in ElementTree.fromstring(large.encode()).iter("property")]
+    assert values[:2] == ["12345", "2345.678"]
     assert broken.find("error").get("message").startswith("dram_bytes has the budget 1, and the entry does not run: a<")
     assert text == junit(file, findings)
 
