@@ -277,8 +277,9 @@ class Signature:
         return name in self.arguments or name in self.retired
 
     def nearest(self, name: str) -> str:
-        """A "did you mean" question with the nearest parameter name, if one is similar."""
-        close = get_close_matches(name, self.arguments, n=1)
+        """A "did you mean" question with the one parameter that begins so, or else the nearest, if one is similar."""
+        longer = [known for known in self.arguments if known.startswith(name)]
+        close = longer if len(longer) == 1 else get_close_matches(name, self.arguments, n=1)
         return f"; did you mean {close[0]!r}?" if close else ""
 
     def error(self, arguments: Mapping[str, object], what: str) -> ArgumentTypeError:

@@ -189,3 +189,8 @@ def test_first_cores_of_a_grid() -> None:
     for count in (0, 65):
         with pytest.raises(ValueError, match=f"does not have {count} cores"):
             ttsim.num_cores_to_corerangeset(count, grid)
+
+
+def test_the_beginning_of_a_name_is_answered_with_the_name():
+    with pytest.raises(TypeError, match="there is no 'act_block_h'; did you mean 'act_block_h_override'"):
+        Conv2dConfig(act_block_h=64)
