@@ -1,4 +1,4 @@
-"""Cores of a grid: coordinates, rectangles, sets in a fixed order, and what sits on them."""
+"""Cores of a grid: coordinates, rectangles, and sets in a fixed order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class PlainEnum(Enum):
-    """An enumeration whose members print as ``Layout.TILE``, in lists and configs, too."""
+    """An enumeration whose members print as ``Layout.TILE``, also in lists and configs."""
 
     __hash__ = object.__hash__  # that of an enumeration looks its name up; members are equal to none but themselves
 
@@ -25,7 +25,7 @@ class PlainEnum(Enum):
 
 
 class FrozenList(tuple[T, ...]):
-    """A tuple that stands for a list of the bindings: equal to one of the same items, and printed as one."""
+    """A tuple that replaces a list of ttnn: equal to a list of the same items, and printed like a list."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class FrozenList(tuple[T, ...]):
 
 
 class CalledList(FrozenList[T]):
-    """A list that the bindings give by a method and ttsim by an attribute: ``cores.ranges`` and ``cores.ranges()``."""
+    """A list that is an attribute in ttsim and a method in ttnn: ``cores.ranges`` and ``cores.ranges()`` both work."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ def combined(
 
 
 def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]) -> list[Columns]:
-    """The columns that an area covers of each row between two edges, and none behind the last edge."""
+    """The columns that an area covers in the rows between two edges; empty after the last edge."""
     covered = [0] * len(rows)
     for left, top, right, bottom in area:
         wide = (1 << columns.index(right + 1)) - (1 << columns.index(left))
@@ -94,7 +94,7 @@ def _rows(area: Sequence[Rectangle], columns: Sequence[int], rows: Sequence[int]
 
 
 def _runs(covered: Columns, columns: Sequence[int]) -> list[tuple[int, int]]:
-    """Consecutive columns as (first, behind the last)."""
+    """Runs of consecutive columns as (first, end), end excluded."""
     result = []
     while covered:
         lowest = covered & -covered
@@ -120,7 +120,7 @@ class CoreCoord:
     y: int
 
     def __post_init__(self) -> None:
-        """Refuses negative coordinates, and what is no integer."""
+        """Raises an error for negative or non-integer coordinates."""
         if not (type(self.x) is int and type(self.y) is int):
             _make_integers(self)
         if self.x < 0 or self.y < 0:
@@ -138,7 +138,7 @@ class CoreRange:
     """A rectangle of cores.
 
     Attributes:
-        start: Upper left core; a pair (x, y) becomes one.
+        start: Upper left core, also as a pair (x, y).
         end: Lower right core, included.
 
     Examples:
@@ -150,7 +150,7 @@ class CoreRange:
     end: CoreCoord
 
     def __post_init__(self) -> None:
-        """Refuses an end before the start, and what is no core."""
+        """Raises an error for an end before the start, or a value that is not a core."""
         if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
             corners = [_core_of(corner) for corner in (self.start, self.end)]
             if None in corners:
@@ -198,7 +198,7 @@ class CoreRange:
         )
 
     def cores(self, row_major: bool = True) -> Iterator[CoreCoord]:
-        """Its cores, row by row or column by column."""
+        """The cores, row by row or column by column."""
         columns, rows = range(self.start.x, self.end.x + 1), range(self.start.y, self.end.y + 1)
         if row_major:
             return (CoreCoord(x, y) for y in rows for x in columns)
@@ -216,7 +216,7 @@ class CoreRangeSet:
     """Rectangles of cores that do not overlap.
 
     Attributes:
-        ranges: In the order given; an unordered collection is sorted. ``ranges()`` gives a list, as in ttnn.
+        ranges: The ranges in the given order; an unordered collection is sorted. As in ttnn, ``ranges()`` is a list.
 
     Examples:
         >>> row = ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(3, 0))
@@ -231,7 +231,7 @@ class CoreRangeSet:
     _hash: int | None = field(init=False, repr=False, compare=False)  # the same
 
     def __init__(self, ranges: Iterable[CoreRange] | CoreRange = ()) -> None:
-        """Takes ranges in any collection, or a single one; raises ArgumentError when two overlap."""
+        """Takes a collection of ranges, or a single range; raises ArgumentError if ranges overlap."""
         if isinstance(ranges, CoreRange):
             ranges = (ranges,)
         try:
@@ -253,7 +253,7 @@ class CoreRangeSet:
         object.__setattr__(self, "_num_cores", sum([core_range.num_cores() for core_range in ordered]))
 
     def __hash__(self) -> int:
-        """The hash of the ranges, cached: circular buffers by the dozen are distinguished by their cores."""
+        """The hash of the ranges, cached because it is needed for every circular buffer."""
         known = self._hash
         if known is None:
             known = hash(self.ranges)
@@ -265,11 +265,11 @@ class CoreRangeSet:
         return self._num_cores
 
     def empty(self) -> bool:
-        """Whether there is no core in it."""
+        """Whether the set has no cores."""
         return not self.ranges
 
     def cores(self, row_major: bool = True) -> tuple[CoreCoord, ...]:
-        """All cores, range by range, each row by row (or column by column): the order in which shards are dealt out."""
+        """All cores, range by range and row by row (or column by column), which is the order of shards."""
         return tuple(core for core_range in self.ranges for core in core_range.cores(row_major))
 
     def contains(self, other: "CoreCoord | CoreRange | CoreRangeSet") -> bool:
@@ -295,21 +295,21 @@ class CoreRangeSet:
         return box
 
     def size(self) -> int:
-        """How many ranges."""
+        """The number of ranges."""
         return len(self.ranges)
 
     def to_list(self) -> list[dict[str, dict[str, int]]]:
-        """Its ranges as the real library writes them into JSON."""
+        """The ranges in the real library's JSON form."""
         corners = ((core_range.start, core_range.end) for core_range in self.ranges)
         return [{"end": {"x": end.x, "y": end.y}, "start": {"x": start.x, "y": start.y}} for start, end in corners]
 
     def to_json(self) -> str:
-        """The text of the real library."""
+        """The JSON text of the real library."""
         return json.dumps(self.to_list(), separators=(",", ":"))
 
     @classmethod
     def of_list(cls, ranges: Iterable[Mapping[str, Mapping[str, int]]]) -> "CoreRangeSet":
-        """The set that `to_list` gave."""
+        """The inverse of `to_list`."""
         return cls(
             [CoreRange(CoreCoord(**core_range["start"]), CoreCoord(**core_range["end"])) for core_range in ranges]
         )
@@ -319,11 +319,11 @@ class CoreRangeSet:
         return self.union(other)
 
     def subtract(self, other: "CoreRangeSet") -> "CoreRangeSet":
-        """The cores that the other set does not have; `without` under ttnn's name."""
+        """The cores that are not in the other set; `without` under ttnn's name."""
         return self.without(other)
 
     def union(self, other: "CoreRangeSet") -> "CoreRangeSet":
-        """The cores of either set, as few ranges as rows stacked on equal rows give."""
+        """The cores of either set; equal neighboring rows are merged into ranges."""
         if self.contains(other):
             return self
         if other.contains(self):
@@ -331,24 +331,24 @@ class CoreRangeSet:
         return _combined(self, other, or_)
 
     def shared(self, other: "CoreRangeSet") -> "CoreRangeSet":
-        """The cores of both sets, as few ranges as rows stacked on equal rows give."""
+        """The cores in both sets; equal neighboring rows are merged into ranges."""
         if self._lies_in(other):
             return self.merged()
         return other.merged() if other._lies_in(self) else _combined(self, other, and_)
 
     def without(self, other: "CoreRangeSet") -> "CoreRangeSet":
-        """The cores that the other set does not have, as few ranges as rows stacked on equal rows give."""
+        """The cores that are not in the other set; equal neighboring rows are merged into ranges."""
         return CoreRangeSet() if self._lies_in(other) else _combined(self, other, without)
 
     def _lies_in(self, other: "CoreRangeSet") -> bool:
-        """Whether the other set obviously contains these cores: the sets are equal, or one rectangle holds them."""
+        """Whether the other set obviously contains these cores: it is equal, or one of its ranges contains them."""
         if self.ranges == other.ranges or not self.ranges:
             return True
         box = self.bounding_box()
         return any(core_range.contains(box) for core_range in other.ranges)
 
     def merged(self) -> "CoreRangeSet":
-        """The same cores in few ranges: runs within a row, equal runs of neighboring rows put together."""
+        """The same cores in few ranges: runs within a row; equal runs of neighboring rows are merged."""
         return self if len(self.ranges) < 2 else _combined(self, self, or_)
 
     def __str__(self) -> str:
@@ -371,7 +371,7 @@ class CoreGrid:
     y: int
 
     def __post_init__(self) -> None:
-        """Refuses a grid without cores, and what is no integer."""
+        """Raises an error for a grid without cores, or for sizes that are not integers."""
         if not (type(self.x) is int and type(self.y) is int):
             _make_integers(self)
         if self.x < 1 or self.y < 1:
@@ -392,13 +392,13 @@ class CoreGrid:
 
 
 def _are_rising_cores(ranges: tuple[CoreRange, ...]) -> bool:
-    """Whether these are single cores in rising order, row by row, which cannot overlap."""
+    """Whether these are single cores in ascending order, row by row, which cannot overlap."""
     places = [(core_range.start.y, core_range.start.x) for core_range in ranges if core_range.start == core_range.end]
     return len(places) == len(ranges) and all(place < other for place, other in pairwise(places))
 
 
 def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
-    """Raises ArgumentError where two ranges have a core in common."""
+    """Raises ArgumentError if two ranges have a core in common."""
     for index, core_range in enumerate(ranges):
         for other in ranges[:index]:
             if core_range.overlaps(other):
@@ -406,14 +406,14 @@ def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
 
 
 def _core_of(corner: object) -> CoreCoord | None:
-    """A core, which a pair of integers (x, y) becomes; None for anything else."""
+    """A core, also from a pair of integers (x, y); None for anything else."""
     if isinstance(corner, tuple | list) and len(corner) == 2 and all(type(place) is int for place in corner):
         return CoreCoord(*corner)
     return corner if isinstance(corner, CoreCoord) else None
 
 
 def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:
-    """Turns x and y into plain integers, whatever integers they are; raises ArgumentTypeError for anything else."""
+    """Converts x and y from any integer type to int; raises ArgumentTypeError for anything else."""
     for name in ("x", "y"):
         value = getattr(coordinates, name)
         try:
@@ -427,7 +427,7 @@ def _make_integers(coordinates: CoreCoord | CoreGrid) -> None:
 
 @lru_cache(CACHE_SIZE)
 def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = True) -> CoreRangeSet:
-    """The first ``count`` cores of a grid, filled row by row (or column by column): full lines, then the begun one."""
+    """The first ``count`` cores of a grid, row by row (or column by column): full lines, then the partial line."""
     if not 0 <= count <= grid_cols * grid_rows:
         raise ArgumentError(
             f"first_cores: count must be 0 to {grid_cols * grid_rows} on a grid of {grid_cols}x{grid_rows} cores, "
@@ -445,9 +445,9 @@ def first_cores(count: int, grid_cols: int, grid_rows: int, row_wise: bool = Tru
 
 @lru_cache(CACHE_SIZE)
 def cores_from(start: CoreCoord, count: int, cores: CoreRangeSet, row_wise: bool = True) -> CoreRangeSet:
-    """``count`` cores of a set from ``start`` on, range by range: of each the begun line, full lines and the rest.
+    """``count`` cores of a set from ``start`` on, range by range: a partial line, full lines and a partial line.
 
-    Raises DeviceError where the set lacks the core, or as many cores behind it.
+    Raises DeviceError if the set does not contain ``start``, or has too few cores after it.
     """
     ordered = cores.cores(row_wise)
     if count < 1:
@@ -469,7 +469,7 @@ def cores_from(start: CoreCoord, count: int, cores: CoreRangeSet, row_wise: bool
 
 
 def _joined_lines(lines: Sequence[CoreRange], row_wise: bool) -> list[CoreRange]:
-    """Rows (or columns) as rectangles: equal lines that follow each other side by side are joined."""
+    """Rows (or columns) as rectangles: equal adjacent lines are merged."""
     along, across = ("x", "y") if row_wise else ("y", "x")
     sides = attrgetter(f"start.{along}", f"end.{along}")
     rectangles: list[CoreRange] = []
@@ -484,7 +484,7 @@ def _joined_lines(lines: Sequence[CoreRange], row_wise: bool) -> list[CoreRange]
 
 @lru_cache(CACHE_SIZE)
 def core_rectangle(cols: int, rows: int) -> CoreRangeSet:
-    """The first ``cols`` columns of the first ``rows`` rows of a grid; equal arguments give one set."""
+    """The first ``cols`` columns of the first ``rows`` rows of a grid, cached."""
     return CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(cols - 1, rows - 1)))
 
 
@@ -500,7 +500,7 @@ def _lines(first_line: int, lines: int, line_cores: int, row_wise: bool) -> Core
 def _combined(
     cores: CoreRangeSet, other: CoreRangeSet, operation: Callable[[Columns, Columns], Columns]
 ) -> CoreRangeSet:
-    """The result of a set operation, in as few ranges as joining equal rows gives."""
+    """The result of a set operation; equal neighboring rows are merged into ranges."""
     result = combined(_rectangles(cores), _rectangles(other), operation)
     return CoreRangeSet(
         [CoreRange(CoreCoord(left, top), CoreCoord(right, bottom)) for left, top, right, bottom in result]

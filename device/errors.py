@@ -1,7 +1,7 @@
-"""Errors of the machine, and of what is asked of it; `ttsim.errors` draws their tree.
+"""Errors of the machine and of its callers; `ttsim.errors` draws their tree.
 
-Every message names the rule, the value and the way out. Where the real library has a text of its own, that text is
-the first line. Each class keeps the built-in base that users of the real library catch.
+Every message names the rule, the value and a remedy. If the real library has a text for the error, that text is the
+first line. Each class has the built-in base class that users of the real library catch.
 """
 
 import difflib
@@ -35,7 +35,7 @@ class SpecError(TTSimError, ValueError):
 class ArgumentError(TTSimError, ValueError, RuntimeError):
     """Arguments contradict each other or the rules of the call.
 
-    A RuntimeError as well, because that is what the real library raises for them.
+    Also a RuntimeError, because the real library raises RuntimeError.
 
     Examples:
         >>> try:
@@ -56,7 +56,7 @@ class NotSimulatedError(ArgumentError):
 
 
 class ArgumentIndexError(ArgumentError, IndexError):
-    """An index lies beyond a tensor; an IndexError as well, which ends a loop over a tensor.
+    """An index lies beyond a tensor; also an IndexError, which ends a loop over a tensor.
 
     Examples:
         >>> issubclass(ttnn.ArgumentIndexError, IndexError)
@@ -77,7 +77,7 @@ class ArgumentTypeError(TTSimError, TypeError):
 
 
 class DeviceError(TTSimError, RuntimeError):
-    """The machine refuses to do what it was asked.
+    """The device cannot run a request.
 
     Examples:
         >>> try:
@@ -101,7 +101,7 @@ class OutOfMemoryError(DeviceError):
 
 
 class CircularBufferError(DeviceError):
-    """The circular buffers of a program are larger than L1, or meet the L1 buffers that live above them.
+    """The circular buffers of a program are larger than L1, or overlap L1 buffers.
 
     Examples:
         >>> issubclass(ttnn.CircularBufferError, RuntimeError)
@@ -119,7 +119,7 @@ class MemoryAccessError(DeviceError):
 
 
 class PoisonError(MemoryAccessError):
-    """Memory was read that nobody has written.
+    """Unwritten memory was read.
 
     Examples:
         >>> tensor = ttnn.allocate_tensor_on_device((32, 32), ttnn.bfloat16, ttnn.TILE_LAYOUT, device)
@@ -132,7 +132,7 @@ class PoisonError(MemoryAccessError):
 
 
 class DeviceClosedError(DeviceError):
-    """A closed device was asked to allocate.
+    """A call needs memory of a closed device.
 
     Examples:
         >>> closed = ttnn.open_device()
@@ -151,7 +151,7 @@ del _error
 
 
 def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
-    """A value in an error: as Python writes it, or what it is where that takes more than ``longest`` characters."""
+    """A value in an error: its repr, or a description of its type if the repr has more than ``longest`` characters."""
     try:
         text = repr(value)
     except Exception:  # a value whose own text fails
@@ -166,7 +166,7 @@ def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``", did you mean ...?"`` with the one known name that begins with ``name``, or else is spelled most like it.
+    """``", did you mean ...?"`` with the only known name that begins with ``name``, or else the most similar name.
 
     Empty if there is no such name.
     """

@@ -1,4 +1,4 @@
-"""A device: its description, its memories, its program cache, and who listens. It knows no operation."""
+"""A device: its description, memories, program cache and recorders. It does not know operations."""
 
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -30,10 +30,10 @@ _LONGEST_WAIT: Final = 0.05  # seconds between two looks, should an interrupt ha
 
 
 class Turn:
-    """A lock that is its own record of who holds it, so that no interrupt comes between taking and recording.
+    """A lock that records its owner atomically, so that no interrupt comes between locking and recording.
 
-    The record is an entry of a dict that holds the thread's identifier; to take the turn is to make the entry, in one
-    step of the interpreter. Taking it again is harmless, and giving it up once gives it up.
+    The record is a dict entry with the thread's identifier; locking creates the entry in one interpreter step. Locking
+    again is harmless, and one release releases the lock.
     """
 
     __slots__ = ("_holder", "_released")
@@ -48,7 +48,7 @@ class Turn:
         return self._holder.get(_HOLDER) == threading.get_ident()
 
     def take(self, *, wait: bool = True) -> bool:
-        """Takes it, when the thread that holds it has given it up; False, without ``wait``, if another has it."""
+        """Waits for the lock and takes it; without ``wait``, returns False if another thread holds it."""
         mine = threading.get_ident()
         while self._holder.setdefault(_HOLDER, mine) != mine:
             if not wait:
@@ -59,7 +59,7 @@ class Turn:
         return True
 
     def give(self) -> None:
-        """Lets the next thread in; harmless for a thread that does not hold it."""
+        """Releases the lock; harmless for a thread that does not hold it."""
         if self.mine:
             self._holder.clear()
             if not self._released.is_set():  # someone waits, who looks at the holder after taking the flag down
@@ -67,7 +67,7 @@ class Turn:
 
 
 class Program(NamedTuple):
-    """A program whose circular buffers have their places."""
+    """A program with the addresses of its circular buffers."""
 
     addresses: tuple[int, ...]  # One for each circular buffer
     regions: tuple[Region, ...]  # How far the circular buffers reach that take L1 of their own
@@ -77,9 +77,9 @@ class Program(NamedTuple):
 
 
 class Machine:
-    """One simulated device, of a spec, a name of the catalog, or a TOML file.
+    """One simulated device from a spec, a name of the catalog, or a TOML file.
 
-    Only L1_SMALL buffers may use the ``l1_small_bytes`` at the top of L1; an ``allocator`` brings its own.
+    Only L1_SMALL buffers may use the top ``l1_small_bytes`` of L1; an ``allocator`` has its own value.
 
     Raises:
         DeviceError: ``l1_small_bytes`` is negative or leaves no L1.
@@ -102,7 +102,7 @@ class Machine:
 
     @property
     def l1_small_bytes(self) -> int:
-        """Bytes set apart for L1_SMALL buffers, rounded up as the allocator wants them."""
+        """Bytes reserved for L1_SMALL buffers, rounded up to the allocator's alignment."""
         return self._allocator.l1_small_bytes
 
     @property
@@ -121,7 +121,7 @@ class Machine:
         self.close()
 
     def copy(self) -> "Machine":
-        """Another device in the same state, to try things on: its buffers have no contents, and it has no recorders."""
+        """A copy of the device for trials: its buffers have no contents, and it has no recorders."""
         other = Machine(self.spec, allocator=self.allocator.copy())
         other.closed, other.keeps_programs = self.closed, self.keeps_programs
         other._buffer_count, other._program_count = self._buffer_count, self._program_count
@@ -139,7 +139,7 @@ class Machine:
         return other
 
     def record(self, event: Event) -> None:
-        """Tell everybody who listens."""
+        """Sends an event to all recorders."""
         for recorder in self.recorders:
             recorder.append(event)
 
@@ -152,12 +152,12 @@ class Machine:
         placed: bool = True,
         tensor: TensorSpec | None = None,
     ) -> Buffer:
-        """Allocates a buffer; reading it is an error until something is stored.
+        """Allocates a buffer; reading it raises an error until values are stored.
 
-        The buffer of an empty tensor takes no memory, and no recorder sees it.
+        The buffer of an empty tensor takes no memory and is not recorded.
 
         Args:
-            by: The function of the real library that asks.
+            by: The allocating function of the real library.
             placed: False: the buffer gets address 0 and takes no memory, as in a capture without dispatch.
             tensor: The tensor in the buffer, for recorders.
 
@@ -186,7 +186,7 @@ class Machine:
             raise
 
     def free(self, buffer: Buffer, *, by: str = "Tensor::deallocate") -> None:
-        """Give a buffer back; doing so twice is harmless, as in the real library."""
+        """Frees a buffer; calling it twice is harmless, as in the real library."""
         if not buffer.allocated:
             return
         try:
@@ -206,20 +206,20 @@ class Machine:
         placed: bool = True,
         dataflow: bool = False,
     ) -> Program:
-        """Places the circular buffers of a new program and releases those of the program before.
+        """Allocates the circular buffers of a new program and releases those of the previous program.
 
         Call it after the operation's outputs and resident tensors were allocated, for every operation that is not in
-        the program cache, whether it has circular buffers or not. The program has no resident buffers yet.
+        the program cache, even without circular buffers. The program has no resident buffers yet.
 
         Args:
-            circular_buffers: In order of allocation.
+            circular_buffers: The circular buffers, in order of allocation.
             tensors: Address of each tensor that a circular buffer is a view of.
-            placed: False: all get address 0 and only the size of dataflow buffers is checked, as in a capture without
+            placed: False: all addresses are 0 and only the size of dataflow buffers is checked, as in a capture without
                 dispatch.
-            dataflow: They are dataflow buffers, which differ only in name and in how a capture shows them.
+            dataflow: The buffers are dataflow buffers, which differ only in name and in captures.
 
         Raises:
-            CircularBufferError: There are too many buffers, or they leave L1 or overlap its other buffers.
+            CircularBufferError: There are too many buffers, or they exceed L1 or overlap other buffers.
             DeviceClosedError: The device was closed.
         """
         self.require_open()
@@ -256,16 +256,15 @@ class Machine:
         return program
 
     def run_cached(self, key: Hashable) -> None:
-        """Checks a cached program's circular buffers against L1 as it is now; releases those of the program before."""
+        """Checks a cached program's circular buffers against the current L1; releases those of the previous program."""
         self.require_open()
         self.record(CircularBuffersFreed())
         self._check(self.program_cache[key])
 
     def cache_program(self, key: Hashable, program: Program, resident: Sequence[Buffer] = ()) -> None:
-        """Caches a program and its resident buffers in place of an earlier program of the same key.
+        """Caches a program and its resident buffers; replaces an earlier program of the same key.
 
-        A machine that keeps no programs drops the program, its circular buffers and its resident buffers when it has
-        run.
+        With a disabled cache, the program, its circular buffers and its resident buffers are freed after it ran.
         """
         self.require_open()
         if not self.keeps_programs:
@@ -279,7 +278,7 @@ class Machine:
         self.program_cache[key] = program._replace(resident=tuple(resident))
 
     def clear_program_cache(self) -> None:
-        """Forget all programs and free their resident buffers."""
+        """Removes all programs and frees their resident buffers."""
         try:
             self._drop_programs(0)
         except BaseException:
@@ -298,7 +297,7 @@ class Machine:
         return self.memory.read(buffer_type, bank, address, size_bytes)
 
     def close(self) -> None:
-        """Free everything; closing twice is harmless."""
+        """Frees everything; closing twice is harmless."""
         if not self.closed and self.at_close is None:  # an empty allocator takes its place
             self.at_close, self._allocator = self.allocator, Allocator(self.spec, self.l1_small_bytes)
         self.clear_program_cache()
@@ -307,14 +306,14 @@ class Machine:
             self.free(buffer)
 
     def begin(self) -> "Moment":
-        """Remembers the state, for ``roll_back``; frees what the interpreter collected meanwhile."""
+        """Saves the state for ``roll_back``; frees the buffers of collected owners."""
         self.collect()
         return Moment(self._buffer_count, len(self.program_cache), tuple(self.recorders))
 
     def roll_back(self, moment: "Moment", *, programs: bool) -> None:
-        """Frees the buffers that were made since a moment and that nobody keeps; may be repeated.
+        """Frees the buffers without an owner that were allocated since a saved state; may be repeated.
 
-        With ``programs``, it also forgets the programs that were cached and the recorders that were added since.
+        With ``programs``, it also removes programs that were cached and recorders that were added since.
         """
         if programs:
             self.recorders[:] = moment.recorders
@@ -327,20 +326,20 @@ class Machine:
         self.collect()
 
     def collect(self) -> None:
-        """Frees buffers whose owner died when they could not be freed at once."""
+        """Frees buffers whose owner died while they could not be freed."""
         self._owners.collect(self.free)
 
     def own(self, buffer: Buffer, owner: object) -> None:
-        """Ties the lifetime of a buffer to its owner, which frees the buffer when it dies.
+        """Ties the lifetime of a buffer to its owner.
 
-        Where the owner cannot, because it is interrupted or another thread uses the device, the next user of the device
-        frees the buffer.
+        If the owner cannot free the buffer when it dies, because of an interrupt or because another thread uses the
+        device, the next user of the device frees the buffer.
         """
         self._owners.own(buffer, owner)
 
     @property
     def allocator(self) -> Allocator:
-        """Addresses."""
+        """The allocator of addresses."""
         if self._owners:
             was_mine = self.turn.mine
             try:
@@ -355,7 +354,7 @@ class Machine:
         return self._allocator
 
     def _release(self, buffer: Buffer) -> None:
-        """Takes a buffer out of all tables; may be repeated after an interrupt."""
+        """Removes a buffer from all tables; may be repeated after an interrupt."""
         if buffer.placed and self.memory.holds(buffer):
             self._allocator.free(buffer.address, buffer.spec.buffer_type)
             self.memory.remove(buffer)
@@ -368,7 +367,7 @@ class Machine:
                 self._allocator.free(address, buffer_type)
 
     def _drop_programs(self, count: int) -> None:
-        """Forgets all programs but the oldest ``count``, and frees their resident buffers; may be repeated."""
+        """Removes all programs except the oldest ``count``, and frees their resident buffers; may be repeated."""
         for key in list(self.program_cache)[count:]:
             for buffer in self.program_cache[key].resident:
                 self.free(buffer)
@@ -380,7 +379,7 @@ class Machine:
         self._refuse_if(lambda: check(regions, self.spec.l1, lowest_l1_address=lowest, program=number, noun=noun))
 
     def _refuse_if(self, rule: Callable[[], None]) -> None:
-        """Records the refusal of a rule."""
+        """A context that records an error of its body as a refusal."""
         try:
             rule()
         except CircularBufferError as error:

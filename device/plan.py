@@ -1,4 +1,4 @@
-"""The steps of a plan, and the events that happen while it is walked."""
+"""The steps of a plan, and the events of running it."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ MOVE: Final = "MoveDeviceOperation"  # the device operation that a `Relocate` ru
 
 
 class DeviceOp:
-    """What a step computes: the base of all frozen values that say so. Equal works compute the same."""
+    """Base class of the immutable attributes of a device operation; equal values compute the same."""
 
     __slots__ = ()
 
 
 class ProgramKey(tuple[Hashable, ...]):
-    """What decides a program or a plan; caches and queues ask for its hash, which is worked out once."""
+    """The cache key of a program or a plan, with a cached hash."""
 
     def __hash__(self) -> int:
         """The hash of the tuple."""
@@ -32,7 +32,7 @@ class ProgramKey(tuple[Hashable, ...]):
 
 
 class CircularBuffer(NamedTuple):
-    """One circular buffer of a program; a plan has some thirty of them, and a named tuple is quickly made."""
+    """One circular buffer of a program; a named tuple, because a plan creates some thirty of them."""
 
     name: str  # The role it has in its operation ("act", "weights", ...)
     size_bytes: int  # Bytes on each of its cores
@@ -46,7 +46,7 @@ class CircularBuffer(NamedTuple):
 
 
 class Allocate(NamedTuple):
-    """A buffer comes into being."""
+    """Allocates a buffer."""
 
     tensor: str  # Name of the tensor it belongs to, unique in the plan
     buffer: BufferSpec  # What is asked of the allocator
@@ -57,7 +57,7 @@ class Allocate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """A tensor's buffer is released; doing so twice is harmless, as in the real library."""
+    """Frees a tensor's buffer; freeing twice is harmless, as in the real library."""
 
     tensor: str
 
@@ -96,18 +96,18 @@ class Operation:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The tensors that it writes: its outputs, then the inputs into which it writes."""
+        """The written tensors: the outputs, then the inputs that the operation writes."""
         return (*[output.tensor for output in self.outputs], *self.updates) or self.inputs[-1:]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The caller's tensors for results among its inputs, which it writes and does not read."""
+        """The caller's result tensors among the inputs, which the operation writes and does not read."""
         return tuple([name for name in self.updates if name.startswith(TARGET)])
 
 
 @dataclass(frozen=True, slots=True)
 class Relocate:
-    """A tensor is released and allocated again to defragment; `MOVE` runs if the address changes."""
+    """Frees a tensor and allocates it again to defragment memory; `MOVE` runs if the address changes."""
 
     tensor: str
     buffer: BufferSpec  # What is asked of the allocator
@@ -119,7 +119,7 @@ class Relocate:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The call ends here, refused once all before it has run: the last step of a plan."""
+    """The last step of a refused call, whose earlier steps run first."""
 
     text: str
     error: type[Exception]  # A class of `device.errors`
@@ -130,7 +130,7 @@ Step = Allocate | Free | Operation | Relocate | Refuse
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The view under which a reader takes a tensor on the device."""
+    """The spec with which a reader views a tensor on the device."""
 
     tensor: str
     op: DeviceOp  # What would have prepared it for this reader
@@ -138,7 +138,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Something that a planner chose for the caller, and what it came from."""
+    """A choice of a planner, with its reason."""
 
     name: str  # What was chosen, as a key
     value: str | int
@@ -161,7 +161,7 @@ class Plan:
 
     @property
     def refused(self) -> bool:
-        """Whether it ends in a refusal."""
+        """Whether the plan ends with a refusal."""
         return bool(self.steps) and isinstance(self.steps[-1], Refuse)
 
 
@@ -177,7 +177,7 @@ class WrittenTensor(NamedTuple):
 
 
 class ReadTensor(NamedTuple):
-    """What a device operation or a function reads."""
+    """A tensor that a device operation or a function reads."""
 
     tensor: WrittenTensor  # What it is taken for
     buffer: BufferSpec  # Where it lies
@@ -196,7 +196,7 @@ class OperationBegin(NamedTuple):
 
 
 class OperationEnd(NamedTuple):
-    """It ends; begins and ends nest."""
+    """A function or a device operation ends; begin and end events nest."""
 
     name: str  # The name it began with
     aborted: bool = False  # Whether an error ended it
@@ -206,7 +206,7 @@ class OperationEnd(NamedTuple):
 
 
 class BufferAllocated(NamedTuple):
-    """A buffer came to life."""
+    """A buffer was allocated."""
 
     number: int  # Running number of the buffer on its device
     name: str  # What it is for
@@ -217,7 +217,7 @@ class BufferAllocated(NamedTuple):
 
 
 class BufferFreed(NamedTuple):
-    """A buffer died; the fields are those of ``BufferAllocated``; what it held is not told."""
+    """A buffer was freed; the fields are those of ``BufferAllocated``, without its tensor."""
 
     number: int
     name: str
@@ -228,7 +228,7 @@ class BufferFreed(NamedTuple):
 
 
 class CircularBufferAllocated(NamedTuple):
-    """A program got a circular buffer."""
+    """A circular buffer of a program was allocated."""
 
     operation: str  # The device operation
     name: str  # Its role there
@@ -241,16 +241,16 @@ class CircularBufferAllocated(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether a capture shows it: a dataflow buffer only without dispatch, when nothing has an address."""
+        """Whether a capture shows the buffer: a dataflow buffer only without dispatch."""
         return not self.dataflow or self.address == 0
 
 
 class CircularBuffersFreed(NamedTuple):
-    """The circular buffers of the last program are gone: the next is made or found in the cache, or none is kept."""
+    """The circular buffers of the last program were freed, because another program runs or the cache is disabled."""
 
 
 class Refused(NamedTuple):
-    """The device refused a buffer, or the circular buffers of a program: what follows is the way back."""
+    """The device refused a buffer, or the circular buffers of a program; later events undo the call."""
 
     reason: str  # The text of the error
     # The buffer that does not fit; None if the circular buffers of the last program do not
@@ -283,12 +283,12 @@ class UsagePerCore(NamedTuple):
 
 
 def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
-    """What the real library's ``extract_resource_usage_per_core`` says of a capture.
+    """The result of the real library's ``extract_resource_usage_per_core`` for a capture.
 
-    Buffers count with their bytes per bank, not rounded, wherever their cores are. Circular buffers are added up
-    whatever cores they are on, and count until the next program is made (one that is found in the program cache makes
-    none). A buffer that was there before the first event does not count, but is taken off when it is freed, as there.
-    (The real library adds up without a sign: where that makes its sum negative, it reports numbers near 2**64.)
+    Buffers count with their bytes per bank, not rounded, on any core. Circular buffers are summed over all cores and
+    count until the next program is created (a cached program creates none). As in the real library, a buffer from
+    before the first event is not added, but subtracted when it is freed. (The real library uses unsigned sums, so a
+    negative sum is reported as a number near 2**64.)
     """
     use = L1Use()
     for event in events:
@@ -306,7 +306,7 @@ def usage_per_core(events: Iterable[Event]) -> UsagePerCore:
 
 
 class L1Use:
-    """L1 of a core that is in use while a call runs, in bytes, and its peaks so far."""
+    """The used L1 of a core during a call, in bytes, and its peaks so far."""
 
     __slots__ = ("_circular", "_dataflow", "_l1", "_peak_circular", "_peak_l1", "_peak_total")
 
@@ -332,7 +332,7 @@ class L1Use:
             self._l1 -= buffer.bank_bytes
 
     def add_circular_buffers(self, size_bytes: int, *, dataflow: bool = False) -> None:
-        """Circular buffers of a program, or dataflow buffers, are allocated in L1 of their own."""
+        """Circular buffers of a program, or dataflow buffers, are allocated."""
         if dataflow:
             self._dataflow += size_bytes
         else:
@@ -341,7 +341,7 @@ class L1Use:
         self._raise_total()
 
     def remove_circular_buffers(self) -> None:
-        """Circular buffers and dataflow buffers of the last program are gone."""
+        """Circular buffers and dataflow buffers of the last program are freed."""
         self._circular = self._dataflow = 0
 
     def _raise_total(self) -> None:

@@ -1,1 +1,1 @@
-"""Memories: how tensors lie in them, who gets which addresses, and what the bytes are."""
+"""Memories: layouts of tensors, allocation of addresses, and contents of buffers."""

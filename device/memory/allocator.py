@@ -1,6 +1,6 @@
-"""Addresses of buffers: DRAM from the bottom, L1 from the top, a small region of L1 apart, all banks in lock-step.
+"""Addresses of buffers: DRAM from the bottom, L1 from the top, and the separate L1_SMALL region, in lock-step.
 
-A buffer has the same address in every bank, used there or not, so one free list stands for all banks of a memory. Rules
+A buffer has the same address in every bank, whether it uses the bank or not, so each memory has one free list. Rules
 and texts are those of tt-metal's allocator (bank_manager.cpp, l1_banking_allocator.cpp).
 """
 
@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """The state of a free list; it is replaced as a whole, so that no interrupt leaves half a change."""
+    """The state of a free list; it is replaced as a whole, so that an interrupt cannot leave a partial change."""
 
     free: tuple[tuple[int, int], ...]  # (start, end) of the free blocks, sorted, never touching
     used: Mapping[int, int]  # Bytes of the blocks in use, by address
@@ -42,10 +42,10 @@ class Blocks(NamedTuple):
 class FreeList:
     """The blocks of one address range; ``known`` is their state.
 
-    A request takes the free block that lies highest (``top_down``) or lowest and is large enough, and the end of it
-    that points that way. That is the rule of tt-metal's allocator (free_list_opt.cpp with its policy FIRST); a block
-    that fits better further down is passed over, as the real library 0.81.1 does when holes are made for it. Sizes are
-    rounded up to ``alignment_bytes``, the smallest allocation; nothing fits in a range of 0 bytes.
+    A request takes the end of the highest (``top_down``) or lowest free block that is large enough. This is the rule of
+    tt-metal's allocator (free_list_opt.cpp with its policy FIRST), as tested with ttnn 0.81.1; it does not search for
+    the best fit. Sizes are rounded up to ``alignment_bytes``, the smallest allocation; nothing fits in a range of 0
+    bytes.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class FreeList:
         return None, blocks
 
     def copy(self) -> "FreeList":
-        """Another list with the same blocks; what happens to one leaves the other as it is."""
+        """An independent copy of the list."""
         return FreeList(
             self.base, self.size_bytes, alignment_bytes=self._alignment_bytes, top_down=self._top_down, known=self.known
         )
 
     def free(self, address: int) -> bool:
-        """Give a block back; False if none starts there."""
+        """Frees a block; False if no block starts at the address."""
         while True:
             before = self.known
             if address not in before.used:
@@ -112,10 +112,10 @@ class FreeList:
                 return True
 
     def occupy(self, regions: Sequence[tuple[int, int]]) -> None:
-        """Makes the blocks in use exactly these regions, given as (start, end); their lengths are rounded up.
+        """Replaces the used blocks by these regions (start, end), with lengths rounded up.
 
         Raises:
-            DeviceError: A region is empty, leaves the range or overlaps another.
+            DeviceError: A region is empty, exceeds the range or overlaps another region.
         """
         free, used, start = [], dict[int, int](), self.base
         for begin, end in sorted(regions):
@@ -140,7 +140,7 @@ class FreeList:
 
     @property
     def allocated_bytes(self) -> int:
-        """Bytes in use, rounding included."""
+        """Bytes in use, including rounding."""
         return sum(self.known.used.values())
 
     @property
@@ -165,19 +165,19 @@ class FreeList:
         return max((end - start for start, end in self.known.free if lowest is not None and start > lowest), default=0)
 
     def blocks(self) -> tuple[Block, ...]:
-        """All blocks, by address; together they are the whole range."""
+        """All blocks by address; together they cover the whole range."""
         numbers = self.known.numbers
         free = (Block(start, end - start, False, numbers[start]) for start, end in self.known.free)
         used = (Block(address, size, True, numbers[address]) for address, size in self.known.used.items())
         return tuple(sorted((*free, *used)))
 
     def spare_numbers(self) -> tuple[int, ...]:
-        """Numbers of blocks that were given up, the latest last."""
+        """Numbers of freed blocks, the latest last."""
         return self.known.spare
 
 
 def _without_block(blocks: Blocks, address: int) -> Blocks:
-    """The blocks after the block at ``address`` is freed and joined to its free neighbors."""
+    """The blocks after the block at ``address`` is freed and merged with free neighbors."""
     free, used, numbers, spare = list(blocks.free), dict(blocks.used), dict(blocks.numbers), list(blocks.spare)
     start, end = address, address + used.pop(address)
     index = bisect_left(free, (start, end))
@@ -198,7 +198,7 @@ _MEMORIES: Final = (BufferType.DRAM, BufferType.L1, BufferType.L1_SMALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankStatistics:
-    """How full a memory is."""
+    """The occupancy of a memory."""
 
     num_banks: int  # Banks; L1 has one a core, and L1_SMALL none if no region was set apart
     total_bytes_per_bank: int  # Bytes that can be allocated
@@ -208,7 +208,7 @@ class BankStatistics:
 
 
 class Allocator:
-    """The free lists of one device; only L1_SMALL buffers use the top ``l1_small_bytes`` of L1, which are aligned up.
+    """The free lists of a device; only L1_SMALL buffers use the top ``l1_small_bytes`` (rounded up) of L1.
 
     Raises:
         DeviceError: The region is negative or leaves no L1.
@@ -217,7 +217,7 @@ class Allocator:
     def __init__(
         self, spec: DeviceSpec, l1_small_bytes: int = 0, *, lists: Mapping[BufferType, FreeList] | None = None
     ) -> None:
-        """Starts with nothing in use, or with free lists of the same spec and region."""
+        """Starts empty, or with the free lists of an allocator with the same spec and region."""
         small = round_up(l1_small_bytes, spec.l1.allocation_alignment_bytes)
         if l1_small_bytes < 0 or small >= spec.l1.usable_bytes:
             raise DeviceError(
@@ -237,7 +237,7 @@ class Allocator:
         }
 
     def copy(self) -> "Allocator":
-        """Another allocator with the same blocks in use; what happens to one leaves the other as it is."""
+        """An independent copy of the allocator."""
         lists = {memory: blocks.copy() for memory, blocks in self._lists.items()}
         return Allocator(self.spec, self.l1_small_bytes, lists=lists)
 
@@ -259,11 +259,11 @@ class Allocator:
         return address
 
     def free(self, address: int, buffer_type: BufferType) -> bool:
-        """Give an address back; False if no buffer begins there (harmless, as in the real library)."""
+        """Frees the buffer at an address; False if none starts there (harmless, as in the real library)."""
         return self._list(buffer_type).free(address)
 
     def occupy(self, buffer_type: BufferType, regions: Sequence[tuple[int, int]]) -> None:
-        """Makes the blocks of a memory in use exactly these regions; raises DeviceError where they overlap."""
+        """Replaces the used blocks of a memory by these regions; raises DeviceError if they overlap."""
         try:
             self._list(buffer_type).occupy(regions)
         except DeviceError as error:
@@ -274,7 +274,7 @@ class Allocator:
         return self._list(buffer_type).addresses
 
     def statistics(self, buffer_type: BufferType) -> BankStatistics:
-        """How full a memory is."""
+        """The occupancy of a memory."""
         blocks = self._list(buffer_type)
         return BankStatistics(
             num_banks=self.num_banks(buffer_type),
@@ -289,11 +289,11 @@ class Allocator:
         return self._list(buffer_type).blocks()
 
     def spare_numbers(self, buffer_type: BufferType) -> tuple[int, ...]:
-        """Numbers of blocks that are in use no more, see Block."""
+        """Numbers of freed blocks; see Block."""
         return self._list(buffer_type).spare_numbers()
 
     def num_banks(self, buffer_type: BufferType) -> int:
-        """Banks over which an interleaved buffer spreads."""
+        """Number of banks of an interleaved buffer."""
         if buffer_type is BufferType.DRAM:
             return self.spec.dram.banks
         return self.spec.grid.cores if self._list(buffer_type).size_bytes else 0
@@ -305,7 +305,7 @@ class Allocator:
 
     @property
     def lowest_l1_address(self) -> int | None:
-        """Where the lowest L1 buffer begins (L1_SMALL does not count); None if there is none."""
+        """The address of the lowest L1 buffer, without L1_SMALL; None if there is none."""
         return self._lists[BufferType.L1].lowest_used
 
     @property
@@ -343,7 +343,7 @@ class Allocator:
         return f"{text}\n{self._way_out(buffer, stats)}"
 
     def _way_out(self, buffer: BufferSpec, stats: BankStatistics) -> str:
-        """Advice that would make room for a buffer that does not fit."""
+        """Advice for a buffer that does not fit."""
         unit = self.spec.l1.allocation_alignment_bytes
         wanted = round_up(buffer.bank_bytes, unit)
         if buffer.buffer_type is BufferType.L1_SMALL:
@@ -365,9 +365,9 @@ class Allocator:
 
 
 class _Owner(ReferenceType[object]):
-    """A weak reference to the owner of a buffer; when the owner dies, the buffer joins the orphans.
+    """A weak reference to the owner of a buffer; when the owner dies, the buffer is added to the orphans.
 
-    The callback is a method of C, so that no interrupt comes between.
+    The callback is a C method, so that no interrupt can come between.
     """
 
     __slots__ = ("buffer",)
@@ -376,7 +376,7 @@ class _Owner(ReferenceType[object]):
 
 
 class Owners:
-    """The owners of a device's buffers; true while it knows of buffers whose owner died."""
+    """The owners of a device's buffers; true while there are buffers whose owner died."""
 
     __slots__ = ("_orphans",)
 
@@ -387,13 +387,13 @@ class Owners:
         return bool(self._orphans)
 
     def own(self, buffer: Buffer, owner: object) -> None:
-        """From now on a buffer lives as long as its owner."""
+        """Ties the lifetime of a buffer to its owner."""
         reference = _Owner(owner, self._orphans.append)
         reference.buffer = buffer
         buffer.owner = reference
 
     def collect(self, free: Callable[[Buffer], None]) -> None:
-        """Frees the buffers of dead owners, oldest first; one is forgotten once it is free, whatever interrupts."""
+        """Frees the buffers of dead owners, oldest first; safe against interrupts."""
         while self._orphans:
             free(self._orphans[0].buffer)
             self._orphans.popleft()

@@ -1,7 +1,7 @@
-"""Buffers and what they hold; what lies at an address can be read back.
+"""Buffers and their contents, which can be read by address.
 
-Contents are kept per buffer, as values; bytes are made when somebody asks for them. Nothing here is as large as a
-memory. A byte that nobody has written is poison: reading it raises, as does reading outside every buffer.
+Contents are stored per buffer, as values; bytes are computed on demand, so no array has the size of a memory. Reading
+an unwritten byte (poison), or a byte outside every buffer, raises an error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +23,14 @@ _SIZES: Final = ("buffer_type", "size_bytes", "page_bytes", "bank_bytes")
 
 
 class PageLocation(NamedTuple):
-    """Where a page lies."""
+    """The bank and address of a page."""
 
     bank: int  # DRAM bank, or core counted row by row
     address: int  # First byte
 
 
 class Unwritten(NamedTuple):
-    """The last channels of a tensor that lie in memory as it was before."""
+    """The last channels of a tensor that an operation did not write."""
 
     channels: int  # The first channels, which were written
     text: str  # Of the error of reading the others
@@ -45,7 +45,7 @@ class Buffer:
         allocated: False once it was freed.
         placed: False for a buffer that never got an address (a capture without dispatch).
         owner: A weak reference to the object that keeps it; None without an owner.
-        unwritten: What an operation left of it as memory was before; None if nothing.
+        unwritten: The part that an operation left unwritten; None if there is none.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class Buffer:
         self._pages: Array | None = None
 
     def __repr__(self) -> str:
-        """Name, size and place."""
+        """Name, size and address."""
         state = "" if self.allocated else ", freed"
         memory = self.spec.buffer_type.name
         return f"Buffer({self.name!r}, {self.spec.size_bytes} B in {memory} at {self.address}{state})"
@@ -99,18 +99,18 @@ class Buffer:
 
     @property
     def written(self) -> bool:
-        """Whether anything was stored."""
+        """Whether values were stored."""
         return self._values is not None
 
     def store(self, values: Array, tensor: TensorSpec) -> None:
-        """Fills the buffer; the array is kept, not copied, so it must not change any more.
+        """Stores values; the array is not copied, so it must not change afterwards.
 
-        ``values`` have the tensor's shape or padded shape, in its format's storage type; the tensor's buffer is this
-        one.
+        ``values`` have the tensor's shape or padded shape, in its format's storage type; the tensor must fit this
+        buffer.
 
         Raises:
-            MemoryAccessError: The buffer was freed, or the tensor is larger or lies otherwise. Interleaved buffers may
-                have spare pages behind the tensor's.
+            MemoryAccessError: The buffer was freed, or its layout or size does not fit the tensor. Interleaved buffers
+                may have spare pages after the tensor's.
         """
         self._require_allocated("written")
         wanted = tensor.buffer(self.device_spec)
@@ -126,14 +126,14 @@ class Buffer:
 
     @property
     def values(self) -> Array:
-        """What was stored; a PoisonError if nothing was, a MemoryAccessError if the buffer was freed."""
+        """The stored values; raises PoisonError if there are none, MemoryAccessError if the buffer was freed."""
         self._require_allocated("read")
         if self._values is None:
             raise PoisonError(f"{self!r} is read before anything was written to it; store values first")
         return self._values
 
     def pages(self) -> Array:
-        """Bytes as they lie in memory: uint8 [pages, page_bytes], made on the first call; errors as of `values`."""
+        """Bytes in memory: uint8 [pages, page_bytes], computed on the first call; raises like `values`."""
         values = self.values
         if self._pages is None and self._tensor is not None:
             self._pages = encode_pages(values, self._tensor)
@@ -142,13 +142,13 @@ class Buffer:
         return self._pages
 
     def decoded(self) -> Array:
-        """The values that the bytes stand for, in the padded shape."""
+        """The values decoded from the bytes, in the padded shape."""
         pages = self.pages()
         assert self._tensor is not None
         return decode_pages(pages, self._tensor)
 
     def page_location(self, page: int) -> PageLocation:
-        """Bank and address of a page of what was stored."""
+        """Bank and address of a page of the stored tensor."""
         if not 0 <= page < self.num_pages:
             raise MemoryAccessError(f"{self!r} has pages 0 to {self.num_pages - 1}, not {page}")
         places = self._places()
@@ -182,11 +182,11 @@ class Buffer:
         return part.astype(np.uint8)
 
     def forget(self) -> None:
-        """Drops the contents: what lies in the buffer now is not known."""
+        """Drops the contents; they are unknown from now on."""
         self._values = self._tensor = self._pages = None
 
     def free(self) -> None:
-        """Forgets the contents; every later read raises."""
+        """Drops the contents; every later read raises an error."""
         self.forget()
         self.allocated, self.owner = False, None
 
@@ -200,7 +200,7 @@ class Buffer:
         return image
 
     def _places(self) -> PagePlaces:
-        """Bank and address of each page of what was stored."""
+        """Bank and address of each page of the stored tensor."""
         if self._tensor is None:
             raise PoisonError(f"{self!r} has no pages before anything was written to it; store values first")
         return page_places(self._tensor, self.device_spec)
@@ -219,11 +219,11 @@ class Memory:
         self._buffers: dict[tuple[bool, int], Buffer] = {}  # by "is DRAM" and address
 
     def add(self, buffer: Buffer) -> None:
-        """A buffer comes to life."""
+        """Adds a buffer."""
         self._buffers[buffer.spec.buffer_type is BufferType.DRAM, buffer.address] = buffer
 
     def holds(self, buffer: Buffer) -> bool:
-        """Whether this very buffer lives here."""
+        """Whether this buffer is live."""
         return self._buffers.get((buffer.spec.buffer_type is BufferType.DRAM, buffer.address)) is buffer
 
     def has(self, buffer_type: BufferType, address: int) -> bool:
@@ -231,7 +231,7 @@ class Memory:
         return (buffer_type is BufferType.DRAM, address) in self._buffers
 
     def remove(self, buffer: Buffer) -> None:
-        """A buffer dies."""
+        """Removes a buffer."""
         del self._buffers[buffer.spec.buffer_type is BufferType.DRAM, buffer.address]
 
     def live(self) -> tuple[Buffer, ...]:
@@ -239,7 +239,7 @@ class Memory:
         return tuple(sorted(self._buffers.values(), key=lambda buffer: buffer.number))
 
     def at(self, buffer_type: BufferType, address: int) -> Buffer:
-        """The buffer that an address belongs to, or a MemoryAccessError; L1 and L1_SMALL are one memory here."""
+        """The buffer at an address, or MemoryAccessError; L1 and L1_SMALL are one memory here."""
         dram = buffer_type is BufferType.DRAM
         below_or_at = (start for of_dram, start in tuple(self._buffers) if of_dram is dram and start <= address)
         start = max(below_or_at, default=None)
@@ -255,7 +255,7 @@ class Memory:
 
 
 class Region(NamedTuple):
-    """How far circular buffers reach on a range of cores."""
+    """The end of the circular buffers on a range of cores."""
 
     cores: CoreRange
     end: int  # First address behind its last circular buffer
@@ -271,10 +271,9 @@ class Placement(NamedTuple):
 def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement:
     """Stacks circular buffers, in the order of tt-metal's program (program.cpp).
 
-    A fill level is kept for each distinct range of cores. A buffer starts at the highest level of its own ranges,
-    aligned, and lifts every range that shares a core with it, unless that range is another one and already filled
-    beyond the buffer's start. ``requests`` are the bytes on each core, and the cores, of each buffer that is no view of
-    a tensor.
+    Each distinct range of cores has a fill level. A buffer starts at the highest level of its own ranges, aligned, and
+    raises the level of every range that shares a core with it, unless that range is a different one and already filled
+    beyond the buffer's start. ``requests`` are the bytes per core and the cores of each buffer, without views.
     """
     numbers: dict[CoreRange, int] = {}  # of the distinct ranges, which are counted once for each set of cores
     known = {
@@ -295,7 +294,7 @@ def place(requests: Sequence[tuple[int, CoreRangeSet]], l1: L1Spec) -> Placement
 
 
 def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> None:
-    """Refuses a program of more circular buffers than a core has; ``noun`` is the real library's word for them.
+    """Raises CircularBufferError for too many circular buffers; ``noun`` is the real library's word for them.
 
     Raises:
         CircularBufferError: With the real library's text in the first line (tt-metal, circular_buffer_config.cpp).
@@ -309,7 +308,7 @@ def check_count(count: int, l1: L1Spec, *, noun: str = "circular buffer") -> Non
 
 
 def check_pages(counts: Iterable[tuple[int, int]], *, noun: str = "circular buffer") -> None:
-    """Refuses buffers, as (index, pages), of more pages than 16-bit counters hold; ``noun`` is as of `check_count`.
+    """Raises CircularBufferError for buffers (index, pages) with more pages than 16 bits count; ``noun`` as above.
 
     Raises:
         CircularBufferError: With the real library's text in the first line.
@@ -337,12 +336,12 @@ def check(
     program: int,
     noun: str = "circular buffer",
 ) -> None:
-    """Refuses circular buffers that leave L1 or reach into the L1 buffers.
+    """Raises CircularBufferError for circular buffers that exceed L1 or overlap L1 buffers.
 
     Args:
-        regions: Those of one program.
-        lowest_l1_address: Where the lowest L1 buffer begins; None if there is none.
-        program: Running number, for the message.
+        regions: The regions of one program.
+        lowest_l1_address: Address of the lowest L1 buffer; None if there is none.
+        program: Number of the program, for the message.
         noun: The real library's word for these buffers.
     """
     for cores, end in regions:

@@ -1,9 +1,9 @@
-"""How a tensor lies in memory: layout, memory config, shards, and the buffer that follows from them.
+"""The layout of tensors in memory: layout, memory config, shards, and the resulting buffer.
 
-A tensor's elements form a matrix: its last axis is the width, all others together the height, both padded. The matrix
-is cut into pages (a tile; or a row, of the tensor or of its shard), and pages are dealt to banks: round-robin when
-interleaved, shard by shard otherwise. Rules: tt-metal's tensor layout and buffer code, compared with every tensor and
-buffer that the recorded runs name.
+A tensor's elements form a matrix: its last axis is the width, all other axes together are the height, both padded. The
+matrix is split into pages (a tile; or a row of the tensor or of its shard), and pages are distributed over banks:
+round-robin if interleaved, otherwise by shards. The rules are those of tt-metal's tensor layout and buffer code,
+compared with every tensor and buffer of the recorded runs.
 """
 
 from collections.abc import Sequence
@@ -61,16 +61,16 @@ class BufferSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
-    """Shape, format, layout and memory of a tensor: everything but its numbers.
+    """Shape, format, layout and memory of a tensor: everything except its values.
 
     Attributes:
         shape: Logical shape, any rank.
-        data_format: What an element is stored as.
-        layout: Tiles or rows.
+        data_format: Storage format of an element.
+        layout: TILE or ROW_MAJOR.
         memory_config: The memory.
-        padded_shape: ``shape`` with the padding that layout and shards ask for, or what an operation chose itself.
-        alignment: Multiples that the last axes are padded to, as the real library writes them down; programs of the
-            same tensor padded alike to other multiples are other programs.
+        padded_shape: ``shape`` with the padding of layout and shards, or the padding that an operation chose.
+        alignment: Multiples that the last axes are padded to, as the real library records them; part of the program
+            cache key even if the padded shapes are equal.
 
     Examples:
         >>> spec = ttnn.zeros((30, 32), layout=ttnn.TILE_LAYOUT, device=device).spec
@@ -94,7 +94,7 @@ class TensorSpec:
         padded_shape: Sequence[int] | None = None,
         alignment: Sequence[int] | None = None,
     ) -> None:
-        """Derives the padding when none is given, and the alignment from a given padding.
+        """Derives the padding if none is given, and otherwise the alignment from the given padding.
 
         Raises:
             DeviceError: Block floats in row-major layout, or a shard spec that does not fit the tensor.
@@ -129,13 +129,13 @@ class TensorSpec:
                 )
 
     def changed(self, **fields: Any) -> "TensorSpec":
-        """The tensor with other fields (None keeps a field), and with the padding that these ask for."""
+        """The spec with other fields (None keeps a field), and with the padding that they require."""
         kept = {name: getattr(self, name) for name in ("shape", "data_format", "layout", "memory_config")}
         return TensorSpec(**kept | {name: value for name, value in fields.items() if value is not None})
 
     @property
     def volume(self) -> int:
-        """Elements of the logical shape."""
+        """Number of elements of the logical shape."""
         return prod(self.shape)
 
     @property
@@ -145,7 +145,7 @@ class TensorSpec:
 
     @property
     def shards(self) -> ShardSpec:
-        """The shards of a tensor that lies in some; raises DeviceError where a user's memory config gives none."""
+        """The shard spec of a sharded tensor; raises DeviceError if the memory config has none."""
         shards = self.memory_config.shard_spec
         if shards is None:
             require_shard_spec(self.memory_config, in_rows=self.layout is Layout.ROW_MAJOR)
@@ -170,8 +170,7 @@ class TensorSpec:
         """The buffer that holds this tensor on a device.
 
         Raises:
-            DeviceError: The memory config is sharded but says nothing of cores and shard shape, or names cores that
-                the device has not.
+            DeviceError: The memory config is sharded without a shard spec, or has cores that the device does not have.
         """
         config = self.memory_config
         if config.is_sharded():
@@ -188,9 +187,9 @@ class TensorSpec:
         )
 
     def require_on(self, spec: DeviceSpec) -> None:
-        """Raises DeviceError for shards on cores or banks that a device lacks.
+        """Raises DeviceError for shards on cores or banks that a device does not have.
 
-        The library looks for those of a result before it looks at operands.
+        The library checks the shards of a result before it checks operands.
         """
         self.buffer(spec)
 
@@ -220,23 +219,23 @@ class TensorSpec:
 
 
 def no_shards(place: MemoryConfig, *, in_rows: bool) -> str:
-    """What the library says of a sharded place without shards; it looks at rows in another step than at tiles."""
+    """The library's error text for a sharded memory config without shards; rows and tiles fail in different steps."""
     rows = "MemoryConfig must have Shard Spec specified for sharded memory layout"
     first = rows if in_rows else "bad optional access"
     return f"{first}\nmemory_config: {place.memory_layout.name} needs a ShardSpec(grid, shape, orientation)"
 
 
 def no_such_axis(rank: int, axis: int | None = None) -> str:
-    """What the real library says of an axis that a shape of so many axes lacks; None for the one behind the last."""
+    """The real library's error text for an axis that a shape of this rank lacks; None for the axis after the last."""
     return (
         f"ShapeBase[] index out of range. {rank if axis is None else axis} not in [-{max(rank, COUNTED_AXES)}, {rank})"
     )
 
 
 def side(shape: Sequence[int], axis: int) -> int:
-    """A side of a shape as the real library reads it, which counts from the end of a short shape with sides of 1.
+    """A side of a shape as the real library reads it, with leading sides of 1 for shapes of low rank.
 
-    Raises DeviceError where the library finds no such axis; the first line of the error is the library's.
+    Raises DeviceError, with the library's first line, if the library finds no such axis.
     """
     counted = (1,) * (COUNTED_AXES - len(shape)) + tuple(shape)
     if not -len(counted) <= axis < len(shape):
@@ -245,7 +244,7 @@ def side(shape: Sequence[int], axis: int) -> int:
 
 
 def require_shard_spec(place: MemoryConfig, *, in_rows: bool) -> None:
-    """Raises DeviceError for a sharded place without shards."""
+    """Raises DeviceError for a sharded memory config without shards."""
     if place.is_sharded() and place.shard_spec is None:
         raise DeviceError(no_shards(place, in_rows=in_rows))
 
@@ -257,28 +256,28 @@ def aligned_page_bytes(page_bytes: int, buffer_type: BufferType, spec: DeviceSpe
 
 
 def _least_alignment(layout: Layout, config: MemoryConfig) -> tuple[int, ...]:
-    """The least alignment of the last axes: tiles, or rows of shards."""
+    """The minimum alignment of the last axes: tiles, or rows of shards."""
     if layout is Layout.TILE:
         return TILE, TILE
     return (1,) if config.shard_spec is None else (config.shard_spec.shape[1],)
 
 
 def _joined(wanted: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
-    """An alignment raised to whole multiples of the least."""
+    """An alignment rounded up to multiples of the minimum alignment."""
     rank = max(len(wanted), len(least))
     return tuple(map(round_up, (1,) * (rank - len(wanted)) + wanted, (1,) * (rank - len(least)) + least))
 
 
 def _rounded(shape: tuple[int, ...], alignment: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape of at least as many axes, its last ones rounded up to their alignment."""
+    """A shape of at least the alignment's rank, with the last sides rounded up to the alignment."""
     whole = (1,) * (len(alignment) - len(shape)) + shape
     return tuple(map(round_up, whole, (1,) * (len(whole) - len(alignment)) + alignment))
 
 
 def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[int, ...]) -> tuple[int, ...]:
-    """The alignment of a padding that somebody chose: the padded sides, where the least does not pad as far.
+    """The alignment of a chosen padding: the padded sides, if the minimum alignment does not pad as far.
 
-    Axes before the last two that are padded, too, count in rows of the matrix.
+    Padding of axes before the last two counts in rows of the matrix.
     """
     if padded in (shape, _rounded(shape, least)):
         return least
@@ -295,7 +294,7 @@ def _alignment_of(shape: tuple[int, ...], padded: tuple[int, ...], least: tuple[
 
 
 class PagePlaces(NamedTuple):
-    """Where pages lie, in page order."""
+    """Banks and offsets of pages, in page order."""
 
     banks: Array  # int64 [pages]
     offsets: Array  # int64 [pages], bytes from the buffer's address
@@ -307,9 +306,9 @@ def bank_of(core: CoreCoord, spec: DeviceSpec) -> int:
 
 
 def page_places(tensor: TensorSpec, spec: DeviceSpec) -> PagePlaces:
-    """Bank and offset of every page of a tensor, pages counted along the rows of its padded matrix.
+    """Bank and offset of every page of a tensor, with pages numbered along the rows of its padded matrix.
 
-    Interleaved pages go round the banks. A shard's pages lie one after the other on its core, row by row.
+    Interleaved pages are assigned round-robin. The pages of a shard are consecutive on its core, row by row.
     """
     config = tensor.memory_config
     in_dram = config.buffer_type is BufferType.DRAM
@@ -336,7 +335,7 @@ def page_places(tensor: TensorSpec, spec: DeviceSpec) -> PagePlaces:
 def encode_pages(values: Array, tensor: TensorSpec) -> Array:
     """Bytes of a tensor's pages: uint8 [pages, page_bytes].
 
-    ``values`` have the tensor's shape or padded shape; zeros fill up the rest.
+    ``values`` have the tensor's shape or padded shape; the rest is zero.
     """
     matrix = _padded_values(values, tensor).reshape(tensor.matrix)
     _, _, page_bytes = _page_grid(tensor)
@@ -365,7 +364,7 @@ def _page_grid(tensor: TensorSpec) -> tuple[int, int, int]:
 
 
 def _shard_banks(layout: TensorMemoryLayout, shards: ShardSpec, spec: DeviceSpec) -> Array:
-    """Banks of a shard grid: [grid rows, grid cols] for block shards, else [1, cores] in the order of dealing."""
+    """Banks of a shard grid: [grid rows, grid cols] for block shards, else [1, cores] in the order of shards."""
     if layout is TensorMemoryLayout.BLOCK_SHARDED:
         box = shards.grid.bounding_box()
         return np.array([bank_of(core, spec) for core in box.cores()]).reshape(box.rows, box.cols)
@@ -393,7 +392,7 @@ def layout_text(tensor: TensorSpec) -> str:
 
 
 def layout_fields(tensor: TensorSpec) -> str:
-    """A TensorLayout as the real library prints it, up to its memory."""
+    """The beginning of a TensorLayout as the real library prints it, until its memory."""
     config = "RowMajorPageConfig()"
     if tensor.layout is Layout.TILE:
         config = f"TilePageConfig(tile=Tile(tile_shape={{{TILE}, {TILE}}},face_shape={{{FACE}, {FACE}}},num_faces=4))"

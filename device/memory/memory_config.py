@@ -1,6 +1,6 @@
-"""Layout and place of a tensor: tiles and their faces, memory, pages in banks, shards on cores.
+"""Layout and memory of a tensor: tiles and faces, memory configs, shard specs.
 
-Texts are those of the real library.
+Their text forms are those of the real library.
 """
 
 import json
@@ -21,7 +21,7 @@ FACE: Final = 16
 
 
 def pad_to_tiles(matrix: Array) -> Array:
-    """[..., R, C] with zero rows and columns up to whole tiles; the array itself when nothing is missing."""
+    """[..., R, C] padded with zeros to whole tiles; the array itself if it needs no padding."""
     rows, cols = matrix.shape[-2:]
     padded = (round_up(rows, TILE), round_up(cols, TILE))
     if padded == (rows, cols):
@@ -32,7 +32,7 @@ def pad_to_tiles(matrix: Array) -> Array:
 
 
 def tilize(matrix: Array) -> Array:
-    """Cuts [..., R, C] into tiles [..., tile_rows, tile_cols, 1024] in face order; zeros pad ragged edges.
+    """Splits [..., R, C] into tiles [..., tile_rows, tile_cols, 1024] in face order; zeros pad incomplete tiles.
 
     Faces come in the order (0, 0), (0, 1), (1, 0), (1, 1), each row by row.
     """
@@ -45,9 +45,9 @@ def tilize(matrix: Array) -> Array:
 
 
 def untilize(tiles: Array, rows: int | None = None, cols: int | None = None) -> Array:
-    """The matrix [..., rows, cols] of tiles [..., tile_rows, tile_cols, 1024] in face order, C-contiguous unless cut.
+    """The matrix [..., rows, cols] of tiles [..., tile_rows, tile_cols, 1024] in face order, contiguous unless cut.
 
-    ``rows`` and ``cols`` are those to keep; None: all.
+    ``rows`` and ``cols`` are the numbers to keep; None keeps all.
     """
     lead = tiles.shape[:-3]
     tile_rows, tile_cols = tiles.shape[-3:-1]
@@ -70,7 +70,7 @@ class Layout(PlainEnum):
 
 
 class BufferType(PlainEnum):
-    """The memory of a buffer; the numbers are those of graph captures.
+    """The memory of a buffer; member values are those of graph captures.
 
     Examples:
         >>> ttnn.L1_MEMORY_CONFIG.buffer_type
@@ -84,7 +84,7 @@ class BufferType(PlainEnum):
 
 
 class TensorMemoryLayout(PlainEnum):
-    """How pages are distributed over banks; the numbers are those of tt-metal.
+    """How pages are distributed over banks; member values are tt-metal's.
 
     Examples:
         >>> ttnn.L1_BLOCK_SHARDED_MEMORY_CONFIG.memory_layout
@@ -99,7 +99,7 @@ class TensorMemoryLayout(PlainEnum):
 
 
 class ShardOrientation(PlainEnum):
-    """Whether shards are dealt along rows or along columns of the core grid.
+    """Whether shards are assigned along rows or along columns of the core grid.
 
     Examples:
         >>> ttnn.ShardOrientation.COL_MAJOR.value
@@ -113,13 +113,13 @@ class ShardOrientation(PlainEnum):
 class ShardSpec:
     """The cores of a sharded tensor, and the part of the tensor that each core holds.
 
-    As in ttnn, its attributes can be assigned, and ``shape`` is a list of its own for each reader. The shards of a
-    tensor are sealed: nobody changes them.
+    As in ttnn, attributes can be assigned, and each read of ``shape`` returns a new list. The shard spec of a tensor is
+    sealed, which means immutable.
 
     Attributes:
-        grid: The cores, in the order in which shards are dealt.
+        grid: The cores, in the order in which shards are assigned.
         shape: Rows and columns of a shard, in elements.
-        orientation: Whether shards are dealt along rows or columns of cores.
+        orientation: Whether shards are assigned along rows or columns of cores.
 
     Examples:
         >>> cores = ttnn.num_cores_to_corerangeset(4, ttnn.CoreCoord(8, 8), row_wise=True)
@@ -134,7 +134,7 @@ class ShardSpec:
     def __init__(
         self, grid: CoreRangeSet, shape: Sequence[int], orientation: ShardOrientation = ShardOrientation.ROW_MAJOR
     ) -> None:
-        """Takes any sequence of two positive integers as shape; raises ArgumentError or ArgumentTypeError otherwise."""
+        """The shape must be a sequence of two positive integers; raises ArgumentError or ArgumentTypeError."""
         self.is_sealed = False
         self.grid, self.shape, self.orientation = grid, shape, orientation
 
@@ -190,16 +190,16 @@ class ShardSpec:
             )
 
     def changed(self, **fields: Any) -> "ShardSpec":
-        """Shards with other fields, which can be assigned."""
+        """A mutable shard spec with other fields."""
         kept: dict[str, Any] = {"grid": self._grid, "shape": self._shape, "orientation": self._orientation}
         return ShardSpec(**kept | fields)
 
     def sealed(self) -> "ShardSpec":
-        """The same shards, whose attributes can not be assigned."""
+        """The same shard spec, immutable."""
         return self if self.is_sealed else self._copied(is_sealed=True)
 
     def _copied(self, *, is_sealed: bool) -> "ShardSpec":
-        """The same shards, whose fields were checked before."""
+        """A copy of the shard spec, without checking its fields again."""
         same = object.__new__(ShardSpec)
         same._grid, same._shape, same._orientation, same.is_sealed = *self.fields, is_sealed
         return same
@@ -222,7 +222,7 @@ class ShardSpec:
         return self.grid.num_cores()
 
     def __str__(self) -> str:
-        """As the real library prints it, including the brace that it leaves out."""
+        """The text of the real library, including its missing brace."""
         return (
             f"ShardSpec{{grid=[{_ranges_as_json(self.grid, closing='')}], shape={list(self.shape)}, "
             f"orientation=ShardOrientation::{self.orientation.name}}}"
@@ -238,8 +238,8 @@ class MemoryConfig:
     Attributes:
         memory_layout: How pages are distributed over banks.
         buffer_type: The memory: DRAM, L1 or L1_SMALL.
-        shard_spec: Cores and shard shape; None for interleaved tensors, or if an operation may choose.
-        of_tensor: Whether a tensor reports this config; only such a config prints the distribution of shards.
+        shard_spec: Cores and shard shape; None for interleaved tensors, or if the operation chooses.
+        of_tensor: Whether a tensor returned this config; only such a config prints the distribution of shards.
 
     Examples:
         >>> config = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.INTERLEAVED, ttnn.BufferType.L1)
@@ -255,7 +255,7 @@ class MemoryConfig:
     of_tensor: bool = field(default=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuses arguments of other types."""
+        """Raises ArgumentTypeError for arguments of other types."""
         if not isinstance(self.memory_layout, TensorMemoryLayout):
             raise ArgumentTypeError(
                 f"MemoryConfig: memory_layout must be a TensorMemoryLayout, not {shown(self.memory_layout)}"
@@ -268,16 +268,16 @@ class MemoryConfig:
             object.__setattr__(self, "shard_spec", self.shard_spec._copied(is_sealed=False))
 
     def is_sharded(self) -> bool:
-        """Whether pages are dealt shard by shard."""
+        """Whether pages are distributed by shards."""
         return self.memory_layout is not TensorMemoryLayout.INTERLEAVED
 
     @property
     def interleaved(self) -> bool:
-        """Whether pages are dealt round-robin to all banks."""
+        """Whether pages are distributed round-robin over all banks."""
         return not self.is_sharded()
 
     def to_json(self) -> str:
-        """The text of the real library, keys in order."""
+        """The JSON text of the real library, with its order of keys."""
         shards = self.shard_spec
         dealt = (
             {"grid": shards.grid.to_list(), "orientation": shards.orientation.value, "shape": list(shards.shape)}
@@ -294,7 +294,7 @@ class MemoryConfig:
 
     @classmethod
     def from_json(cls, text: str) -> "MemoryConfig":
-        """The config that `to_json` wrote; raises ArgumentError for other texts."""
+        """The inverse of `to_json`; raises ArgumentError for other texts."""
         try:
             read = json.loads(text)
             dealt = read.get("shard_spec")
@@ -310,19 +310,19 @@ class MemoryConfig:
             raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}") from None
 
     def reported(self) -> "MemoryConfig":
-        """The same config as a tensor that has it reports it, with shards of its own."""
+        """The config as a tensor returns it, with its own copy of the shard spec."""
         shards = self.shard_spec
         return replace(self, of_tensor=True, shard_spec=None if shards is None else shards.changed())
 
     def sealed(self) -> "MemoryConfig":
-        """The same config with sealed shards."""
+        """The same config with an immutable shard spec."""
         shards = self.shard_spec
         if shards is None or shards.is_sealed:
             return self
         return MemoryConfig(self.memory_layout, self.buffer_type, shards.sealed(), of_tensor=self.of_tensor)
 
     def __str__(self) -> str:
-        """As the real library prints it."""
+        """The text of the real library."""
         shards = "std::nullopt" if self.shard_spec is None else str(self.shard_spec)
         return (
             f"MemoryConfig(memory_layout=TensorMemoryLayout::{self.memory_layout.name},"
@@ -363,7 +363,7 @@ L1_BLOCK_SHARDED_MEMORY_CONFIG = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, 
 
 
 def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemoryLayout, shards: ShardSpec) -> None:
-    """Refuses shards that do not hold a padded ``rows`` x ``cols`` matrix; the first line is the real library's."""
+    """Raises DeviceError, with the real library's first line, for shards that cannot hold a padded matrix."""
     shard_rows, shard_cols = shards.shape
     high, wide, cores = div_up(rows, shard_rows), div_up(cols, shard_cols), shards.num_cores()
     problem = (layout is Layout.TILE and ragged_tiles(shards)) or None
@@ -387,7 +387,7 @@ def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemo
 
 
 def ragged_tiles(shards: ShardSpec) -> str | None:
-    """What the real library says of shards that are no whole tiles; None for others."""
+    """The real library's error text for shards that are not whole tiles; None if they are."""
     rows, cols = shards.shape
     if rows % TILE == cols % TILE == 0:
         return None
@@ -412,9 +412,9 @@ def _block_problem(high: int, wide: int, shards: ShardSpec) -> str | None:
 
 
 def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int], spec: DeviceSpec) -> None:
-    """Refuses shards on cores (or DRAM banks) that a device does not have; the first line is the real library's.
+    """Raises DeviceError, with the real library's first line, for shards on missing cores or DRAM banks.
 
-    Every core of a grid counts, whether it has a shard or not; of a BLOCK grid only those up to the last shard.
+    All cores of the grid are checked, even without a shard; for a BLOCK grid only the cores up to the last shard.
     ``count`` is the number of shards along the rows and along the columns of the tensor.
     """
     in_dram = config.buffer_type is BufferType.DRAM
@@ -442,7 +442,7 @@ def check_cores(config: MemoryConfig, shards: ShardSpec, count: tuple[int, int],
 
 
 def no_bank(core: CoreCoord, banks: int, memory: str) -> str:
-    """The real library's words for a shard on a core without a bank, and the beginning of ours."""
+    """The real library's error text for a shard on a core without a bank, and the beginning of our sentence."""
     return (
         f"Invalid shard grid: shard core ({core.x}, {core.y}) has no {memory} bank on this device, which has {banks} "
         "of them. Derive the shard grid from the device (dram_grid_size() for DRAM, compute_with_storage_grid_size() "

@@ -1,1 +1,1 @@
-"""What a machine is made of: its figures, each with its source, read from TOML files and checked."""
+"""Device descriptions: figures with their sources, read from TOML files and checked."""

@@ -1,7 +1,7 @@
-"""What a device is made of: frozen figures, read from TOML, checked, and copied with changes.
+"""The description of a device: immutable figures, read from TOML, checked, and copied with changes.
 
-A difference between two devices is always a field here, never a branch on a name elsewhere. What programs cost on a
-device stands in the same file, in tables that their models understand.
+A difference between two devices is always a field here, never a branch on a name elsewhere. The file of a device also
+has the costs of programs, in tables that their models read.
 """
 
 import re
@@ -38,10 +38,10 @@ from device.spec.releases import DEFAULT_RELEASE, release_of
 
 
 class Costs:
-    """Constants of a program's model: numbers above zero, and no share above 1. A frozen dataclass derives from this.
+    """Base class of frozen dataclasses with the constants of a program's model: positive numbers, shares up to 1.
 
     Attributes:
-        TABLE: The table of a device file that holds them.
+        TABLE: The table of a device file that has the constants.
     """
 
     TABLE: ClassVar[str]
@@ -59,7 +59,7 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table; two are equal if they hold the same figures, whoever has read them."""
+    """A table of a device file; tables with the same figures are equal."""
 
     name: str  # Its key in a device file
     figures: tuple[tuple[str, Any], ...]  # Keys and values, in order
@@ -68,7 +68,7 @@ class Table:
     _read: dict[type[Costs], Costs] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, kind: type[CostsT]) -> CostsT:
-        """The costs of a kind, read once; a SpecError where a key is missing or a value is not of the kind's type."""
+        """The costs of a kind, read once; raises SpecError for a missing key or a value of a wrong type."""
         costs = self._read.get(kind)
         if costs is None:
             wanted = {item.name for item in fields(cast(Any, kind))}
@@ -77,36 +77,36 @@ class Table:
         return cast(CostsT, costs)
 
     def replace(self, changes: Mapping[str, object]) -> "Table":
-        """A copy with other values under some of its keys; the values of a checked table are checked."""
+        """A copy with other values for some keys; a checked table checks the values."""
         if self.kind is None:
             return Table(self.name, tuple({**dict(self.figures), **changes}.items()))
         return table_of(replace_fields(self.read(self.kind), changes, nested=False, where=self.name))
 
     def replace_all(self, values: Any) -> "Table":
-        """Another table under the same name, of costs or a mapping; checked as this one was."""
+        """Another table with the same name, from costs or a mapping, checked like this table."""
         if self.kind is not None:
             return table_of(convert(self.kind, values, self.name))
         return table_of(values) if isinstance(values, Costs) else unread_table(self.name, values)
 
 
 def table_of(costs: Costs) -> Table:
-    """The table that holds some costs."""
+    """The table of these costs."""
     return Table(costs.TABLE, tuple(to_plain(costs).items()), type(costs), {type(costs): costs})
 
 
 def unread_table(name: str, values: Any) -> Table:
-    """An unchecked table; a SpecError if ``values`` are no table."""
+    """An unchecked table; raises SpecError if ``values`` is not a table."""
     check_table("numbers", values, name)
     return Table(name, tuple(values.items()))
 
 
 def checked_table(kind: type[Costs], values: Any) -> Table:
-    """A table that has exactly the keys of a kind of costs, with values of their types, or a SpecError."""
+    """A table checked for the keys and types of a kind of costs; raises SpecError."""
     return table_of(from_mapping(kind, values, kind.TABLE))
 
 
 def replace_tables(tables: Iterable[Table], changes: Mapping[str, object]) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    """Tables with the changes that are theirs, ``table=values`` or ``table_key=value``, and the other changes."""
+    """Tables with their changes (``table=values`` or ``table_key=value``), and the remaining changes."""
     changed, others = [], dict(changes)
     for table in tables:
         if table.name in others:
@@ -117,7 +117,7 @@ def replace_tables(tables: Iterable[Table], changes: Mapping[str, object]) -> tu
 
 
 def table_spellings(tables: Iterable[Table]) -> list[str]:
-    """Every name by which `replace_tables` knows something."""
+    """Every name that `replace_tables` accepts."""
     return [name for table in tables for name in (table.name, *(name for _, name in _spellings(table)))]
 
 
@@ -134,7 +134,7 @@ FAMILIES = ("wormhole_b0", "blackhole", "quasar")  # ttnn's architectures
 
 
 class _WithDerived:
-    """What was derived from a spec, a few values: no figure of it, so that copies and pickles are without them."""
+    """A cache of values derived from a spec; copies and pickles do not include it."""
 
     __slots__ = ("_derived",)
     _derived: dict[Callable[..., Any], Any]  # By the function that derives the value
@@ -146,9 +146,9 @@ class DeviceSpec(_WithDerived):
 
     Attributes:
         name: Name in the catalog.
-        arch: Name of the architecture, for display; an architecture of one's own has a name of its own.
-        family: ttnn's architecture that scripts take the device for: wormhole_b0, blackhole or quasar.
-        cluster: ttnn's name of the kind of system, for example N150; CUSTOM where ttnn has none.
+        arch: Name of the architecture, for display; a custom architecture has a custom name.
+        family: The ttnn architecture that scripts see: wormhole_b0, blackhole or quasar.
+        cluster: ttnn's name of the kind of system, for example N150; CUSTOM if ttnn has none.
         clock_hz: Clock of the worker cores, in Hz.
         grid: Worker cores.
         l1: Memory of a core.
@@ -204,27 +204,27 @@ class DeviceSpec(_WithDerived):
             )
 
     def _name_release(self) -> None:
-        """Lets the name state the release; raises SpecError if there is no such release."""
+        """Adds the release to the name; raises SpecError for an unknown release."""
         release_of(self.release)
         said = f", release={self.release}" if self.release != DEFAULT_RELEASE else ""
         if _RELEASE_OF_NAME.findall(self.name) != [said] * bool(said):
             object.__setattr__(self, "name", _RELEASE_OF_NAME.sub("", self.name) + said)
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
-        """The constants of a program's model; those that the release has of its own replace the device's.
+        """The constants of a program's model; constants of the release replace those of the device.
 
         Args:
             kind: The model's costs, which name their table.
 
         Raises:
-            SpecError: The table, or a key of it, is missing, or a value is not what the costs want.
+            SpecError: The table or a key is missing, or a value has a wrong type.
         """
         table: Any = kind  # hashable, which checkers of types do not see
         costs: CostsT = self.derived(_costs_reader(table))
         return costs
 
     def derived(self, derive: Callable[["DeviceSpec"], ValueT]) -> ValueT:
-        """The value that a function derives from the figures of the device, computed once.
+        """The value that a function derives from the figures of the device, cached.
 
         Args:
             derive: The function, which lives as long as the device.
@@ -259,14 +259,14 @@ class DeviceSpec(_WithDerived):
                 of a program's table, for example ``clock_hz=800_000_000``, ``grid_rows=7``, ``dram_banks=6``.
 
         Raises:
-            SpecError: A name is unknown (the nearest right one is given), or the changed spec contradicts itself.
+            SpecError: A name is unknown (the error suggests the nearest name), or the changed spec is inconsistent.
         """
         tables, others = replace_tables(self.tables, changes)
         changed: Self = replace_fields(self, others, nested=True, other_names=table_spellings(self.tables))
         return dataclass_replace(changed, tables=tables)
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as nested dicts, lists, numbers and texts: what TOML and JSON can hold."""
+        """The spec as nested dicts, lists, numbers and strings, for TOML and JSON."""
         machine = {name: to_plain(getattr(self, name)) for name in machine_fields()}
         return machine | {table.name: dict(table.figures) for table in self.tables}
 
@@ -276,7 +276,7 @@ class DeviceSpec(_WithDerived):
 
         Args:
             values: The dicts.
-            costs: What the programs' tables have to be; with none, whatever is a table is taken unread.
+            costs: The kinds of costs that the programs' tables must have; without any, tables are not checked.
 
         Raises:
             SpecError: A key is unknown or missing, a value has the wrong type, or values contradict each other.
@@ -296,10 +296,10 @@ class DeviceSpec(_WithDerived):
         return cls(**machine, tables=tuple(tables[key] for key in wanted or tables))
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
-        """The spec, whose programs' tables are those that some costs name, and nothing else.
+        """The spec, checked to have exactly the tables of these costs.
 
         Raises:
-            SpecError: They are not.
+            SpecError: A table or key is missing or unknown, or a value has a wrong type.
         """
         if tuple(costs) == tuple(table.kind for table in self.tables):
             return self
@@ -328,12 +328,12 @@ def catalog_names() -> tuple[str, ...]:
 
 
 def short_names() -> dict[str, str]:
-    """Names of the catalog by their last words, such as n150, which name a device as well."""
+    """Names of the catalog by their last words, such as n150, which are accepted as names."""
     return {name.rpartition("_")[2]: name for name in catalog_names()}
 
 
 def catalog_name(device: str) -> str | None:
-    """The name in the catalog of a device that is named in full or by its last word; None if there is none."""
+    """The catalog name of a device from its full name or its last word; None if unknown."""
     return device if device in catalog_names() else short_names().get(device)
 
 
@@ -342,12 +342,12 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
 
     Args:
         device: A name of the catalog or its last word (``n150``), the path of a TOML file (its name ends in
-            ``.toml``), or a spec. A file may say ``extends = "wormhole_n150"`` (a name or a path) and give only what
-            differs.
-        costs: What the programs' tables have to be; with none, they are taken unread.
+            ``.toml``), or a spec. A file may have ``extends = "wormhole_n150"`` (a name or a path) and only the fields
+            that differ.
+        costs: The kinds of costs that the programs' tables must have; without any, tables are not checked.
 
     Raises:
-        SpecError: The name is unknown, the file cannot be read, or what it says is no spec.
+        SpecError: The name is unknown, the file cannot be read, or it is not a valid spec.
     """
     if isinstance(device, DeviceSpec):
         return device.checked(costs) if costs else device
@@ -358,7 +358,7 @@ def load_spec(device: str | Path | DeviceSpec, costs: Sequence[type[Costs]] = ()
 
 @cache
 def _of_catalog(name: str, costs: tuple[type[Costs], ...]) -> DeviceSpec:
-    """The spec of a device of the package, read once, as its file never changes."""
+    """The spec of a catalog device, cached, because its file never changes."""
     return DeviceSpec.from_dict(_values(name), costs)
 
 
@@ -373,7 +373,7 @@ class DeviceFile:
 
     @property
     def extends(self) -> Any:
-        """What it says that it extends; None for nothing."""
+        """The value of its key ``extends``, or None."""
         return self.values.get(_EXTENDS)
 
 
@@ -407,7 +407,7 @@ def device_file(device: str | Path, origin: Path = Path()) -> DeviceFile:
 
 
 def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
-    """The file of a device, preceded by the file that it extends, and so on; a file must not extend itself."""
+    """The file of a device, preceded by the files that it extends; a file must not extend itself."""
     files = [device_file(device)]
     while files[0].extends is not None:
         base = device_file(files[0].extends, files[0].folder)
@@ -420,7 +420,7 @@ def extended_files(device: str | Path) -> tuple[DeviceFile, ...]:
 
 
 def _values(device: str | Path) -> dict[str, Any]:
-    """The values of a device's files, laid over each other."""
+    """The merged values of a device's files."""
     merged: dict[str, Any] = {}
     for file in extended_files(device):
         merged = _merge(merged, {key: value for key, value in file.values.items() if key != _EXTENDS})
@@ -428,7 +428,7 @@ def _values(device: str | Path) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes`` laid over it, table by table."""
+    """``base`` updated by ``changes``, merging tables."""
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)

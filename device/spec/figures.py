@@ -1,4 +1,4 @@
-"""Frozen dataclasses of numbers, texts and such dataclasses: to and from dicts, copied with changes, checked."""
+"""Frozen dataclasses of figures: conversion to and from dicts, copies with changes, checks and units."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ LARGEST_FIGURE: Final = 1 << 60  # of any device: 64 bits hold sums of such numb
 
 
 class Better(Enum):
-    """Which way a machine is better that differs in one figure, for a program that stays as it is."""
+    """Whether larger or smaller values of a figure make a machine better, for a fixed program."""
 
     LARGER = "larger"
     SMALLER = "smaller"
@@ -23,7 +23,7 @@ class Better(Enum):
 
 
 class Dimension(Enum):
-    """What becomes of a figure where everything happens in less time: on a faster clock, or in fewer cycles of it."""
+    """How a figure scales if everything takes less time: on a faster clock, or in fewer cycles."""
 
     CLOCK = "a rate of the clock"
     RATE = "bytes in a second"
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of number of a figure's name, as `dram.banks` or `reader.tilize[0].dst_16bit_cycles`, or a SpecError."""
+    """The kind of number of a figure such as `dram.banks` or `reader.tilize[0].dst_16bit_cycles`; raises SpecError."""
     if kind := _kind_or_none(name):
         return kind
     raise SpecError(
@@ -51,7 +51,7 @@ def kind_of(name: str) -> Kind:
 
 
 def has_kind(name: str) -> bool:
-    """Whether the name of a figure tells its unit."""
+    """Whether the name of a figure determines its unit."""
     return _kind_or_none(name) is not None
 
 
@@ -133,7 +133,7 @@ _LONGEST_EXPONENT: Final = 3
 
 
 def read_number(name: str, text: str, *, whole: bool) -> int | float:
-    """The number in a text, with a unit or in the field's own, in the field's own unit; ``whole`` if it counts."""
+    """The number of a text in the field's unit; the text may have a unit; ``whole`` requires an integer."""
     exact = _exact(name, text, whole)
     if not whole:
         return _nearest_float(name, exact)
@@ -143,7 +143,7 @@ def read_number(name: str, text: str, *, whole: bool) -> int | float:
 
 
 def spelled_number(name: str, value: float) -> str:
-    """The shortest text by which `read_number` gives a value, in a unit of which there is at least one."""
+    """The shortest text that `read_number` reads as a value, in a unit in which it is at least 1."""
     whole = isinstance(value, int)
     texts = [*_in_units(name, value), repr(value).removesuffix(".0")]
     return min((text for text in texts if _exact(name, text, whole) == Fraction(repr(value))), key=len)
@@ -180,7 +180,7 @@ def _split(name: str, text: str, whole: bool) -> tuple[Fraction, str]:
 
 
 def _factor(name: str, unit: str, text: str, whole: bool) -> Fraction:
-    """How much of the field's own unit one of a unit is; a SpecError if the unit does not fit the field."""
+    """The factor from a unit to the field's own unit; raises SpecError if the unit does not fit the field."""
     units, own = _units(name, whole), kind_of(name).unit
     if not unit or (unit == own and unit not in units):
         return Fraction(1)
@@ -196,7 +196,7 @@ def _factor(name: str, unit: str, text: str, whole: bool) -> Fraction:
 
 
 def _units(name: str, whole: bool) -> Mapping[str, Fraction]:
-    """The units in which a number can be given; none for what is counted."""
+    """The units of a number; empty for counts."""
     own = kind_of(name).unit
     if whole and not own:
         return {}
@@ -211,7 +211,7 @@ def _way_out(name: str, whole: bool) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """A dataclass as dicts, lists, numbers and texts."""
+    """A dataclass as dicts, lists, numbers and strings."""
     if is_dataclass(value):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
@@ -220,7 +220,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
-    """A dataclass of plain dicts; inverse of ``to_plain``. ``where`` is the key of ``values``, for messages.
+    """A dataclass from dicts; inverse of ``to_plain``. ``where`` is the key of ``values``, for messages.
 
     Raises:
         SpecError: A key is unknown or missing, or a value has the wrong type.
@@ -235,18 +235,18 @@ def from_mapping(cls: Any, values: Mapping[str, Any], where: str = "") -> Any:
 
 @cache
 def types_of(cls: Any) -> Mapping[str, Any]:
-    """The types of the fields of a dataclass, read once: copies with changes are made by the thousand."""
+    """The types of the fields of a dataclass, cached because thousands of copies are made."""
     return get_type_hints(cls)
 
 
 def check_table(kind: str, values: object, where: str) -> None:
-    """Refuses what is no table; ``kind`` says what the table describes."""
+    """Raises SpecError unless the value is a table; ``kind`` says what the table describes."""
     if not isinstance(values, Mapping):
         raise SpecError(f"{where or 'device'} must be a table of {kind}, not {shown(values)}; write it as [{where}]")
 
 
 def check_keys(values: Mapping[str, Any], *, known: Iterable[str], needed: Iterable[str], where: str = "") -> None:
-    """Refuses a table without a needed key, or with an unknown one; the error names the nearest known key."""
+    """Raises SpecError for a missing or unknown key of a table; the error suggests the nearest known key."""
     names = list(known)
     for key in values:
         if key not in names:
@@ -266,7 +266,7 @@ def replace_fields(
 
     Args:
         other_names: Further valid names, for suggestions.
-        where: Key of the dataclass, which determines the units of its numbers and stands in messages.
+        where: Key of the dataclass, which determines the units of its numbers and appears in messages.
 
     Raises:
         SpecError: A name is unknown, or a value has the wrong type.
@@ -300,13 +300,13 @@ def _figures_split(name: str, kinds: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _spellings(kinds: Mapping[str, Any], nested: bool) -> list[str]:
-    """Every name that ``replace_fields`` knows."""
+    """Every name that ``replace_fields`` accepts."""
     parts = [(part, kind) for part, kind in kinds.items() if nested and is_dataclass(kind)]
     return [*kinds, *(f"{part}_{field.name}" for part, kind in parts for field in fields(kind))]
 
 
 def convert(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as the type a field wants; a text with a unit as the number that it is in the field's own."""
+    """``value`` converted to the type of a field; a text with a unit becomes a number in the field's unit."""
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
             raise SpecError(f"{where} must be a list, not {shown(value)}; write it in square brackets")
@@ -334,7 +334,7 @@ def _join(where: str, key: str) -> str:
 
 
 def require_positive(part: str, spec: Any) -> None:
-    """Every number of a part is above zero and at most `LARGEST_FIGURE` (torus columns and rows are tuples)."""
+    """Requires every number of a part to be above zero and at most `LARGEST_FIGURE`; torus columns may be tuples."""
     for field in fields(spec):
         value = getattr(spec, field.name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -345,7 +345,7 @@ def require_positive(part: str, spec: Any) -> None:
 
 
 def require_at_most(part: str, spec: Any, most: int, *names: str) -> None:
-    """Each of the named fields is no larger."""
+    """Requires each of the named fields to be at most a limit."""
     for name in names:
         value = getattr(spec, name)
         if value > most:
@@ -353,7 +353,7 @@ def require_at_most(part: str, spec: Any, most: int, *names: str) -> None:
 
 
 def require_powers_of_two(part: str, spec: Any, *names: str) -> None:
-    """Each of the named fields is a power of two."""
+    """Requires each of the named fields to be a power of two."""
     for name in names:
         value = getattr(spec, name)
         if value & (value - 1):
@@ -362,7 +362,7 @@ def require_powers_of_two(part: str, spec: Any, *names: str) -> None:
 
 
 def require_share(part: str, spec: Any, *names: str) -> None:
-    """Each of the named fields is a part of a whole."""
+    """Requires each of the named fields to be at most 1."""
     for name in names:
         value = getattr(spec, name)
         if value > 1:
@@ -370,7 +370,7 @@ def require_share(part: str, spec: Any, *names: str) -> None:
 
 
 def require_multiple(part: str, spec: Any, name: str, of: str) -> None:
-    """One field is a multiple of another."""
+    """Requires one field to be a multiple of another."""
     value, unit = getattr(spec, name), getattr(spec, of)
     if value % unit:
         raise SpecError(
@@ -379,7 +379,7 @@ def require_multiple(part: str, spec: Any, name: str, of: str) -> None:
 
 
 def require_room(part: str, name: str, top_bytes: int, base_bytes: int) -> None:
-    """A memory ends above its base."""
+    """Requires the end of a memory to be above its base."""
     if top_bytes <= base_bytes:
         raise SpecError(
             f"{part}: {name} must be above base_bytes ({base_bytes}), not {top_bytes}; raise {name} or lower base_bytes"

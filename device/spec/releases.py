@@ -1,6 +1,6 @@
-"""Releases of the real library: the rules of planning and the kernels in which they differ, as data.
+"""Releases of the real library: their different planning rules and kernels, as data.
 
-A planner or a model of cycles reads a rule of `release_of(spec.release)`, and never asks for the name of a release.
+A planner or a cycle model reads a rule of `release_of(spec.release)`, and never compares names of releases.
 """
 
 import tomllib
@@ -18,7 +18,7 @@ _EXTENDS: Final = "extends"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """What differs between releases."""
+    """The rules that differ between releases."""
 
     whole_partials: bool  # The partial sums of a convolution take as much as a core's output, not one activation block
     # Programs that shard copy every stick twice and one at a time; otherwise only sticks that DRAM does not align

@@ -30,14 +30,14 @@ Figures: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula that was checked."""
+    """A checked formula."""
 
     text: str  # As it was written
     names: tuple[str, ...]  # Fields that it names, sorted
     result: Callable[[Figures], Any]  # The result for some figures, which may be no number
 
     def value(self, fields: Figures) -> float:
-        """The value of the formula; raises ArgumentError if it is no finite number."""
+        """The value of the formula; raises ArgumentError if it is not a finite number."""
         try:
             result = self.result(fields)
         except (ArithmeticError, TypeError) as error:  # a root of a negative number is complex, and has no order
@@ -51,7 +51,7 @@ class Formula:
 
 
 def formula(text: object, known: Collection[str]) -> Formula:
-    """A formula of a text; raises ArgumentError for anything but numbers, fields, operators, min and max."""
+    """Parses a formula of numbers, fields, operators, min and max; raises ArgumentError for anything else."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         text = repr(text)
     if not isinstance(text, str) or not 0 < len(text.strip()) <= LONGEST:
@@ -67,7 +67,7 @@ def formula(text: object, known: Collection[str]) -> Formula:
 
 
 def _compiled(node: ast.AST, known: Collection[str], names: set[str]) -> Callable[[Figures], Any]:
-    """A node as a function of figures; collects the names of fields, and refuses what no formula has."""
+    """Compiles a syntax node to a function of figures, and collects field names; raises for other syntax."""
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             try:
@@ -102,9 +102,9 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 def read_value(field: Field, text: str) -> Value:
-    """The value of a field that a text states; raises SpecError for any other text.
+    """Parses the value of a field; raises SpecError for an invalid text.
 
-    The text is a number, with a unit or in the field's own; `true` or `false`; numbers with commas between; or words.
+    The text is a number, optionally with a unit; `true` or `false`; numbers separated by commas; or any string.
     """
     if isinstance(field.value, str):
         return text
@@ -145,15 +145,15 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
         spec: The device.
         changes: Texts `field=value`, with the names that `ttsim devices NAME` prints: `dram.banks=16`,
             `clock_hz=1.2GHz`, `l1.bytes=2MiB`, `dram.achieved_share=90%`, `noc.worker_cols=1,2,3`,
-            `compute.reciprocal_table=true`. `grid=9x7` stands for `grid.cols=9` and `grid.rows=7`; columns or rows
-            beyond those of the network are added to it. `name=...` names the copy.
+            `compute.reciprocal_table=true`. `grid=9x7` means `grid.cols=9` and `grid.rows=7`; the network grows if it
+            has fewer columns or rows. `name=...` names the copy.
 
     Returns:
         The changed device; ``spec`` itself without changes.
 
     Raises:
-        SpecError: A field is unknown or named twice, a value does not suit its field, or the device contradicts itself.
-        ArgumentTypeError: ``spec`` is no DeviceSpec, or ``changes`` is one text instead of several.
+        SpecError: A field is unknown or repeated, a value does not fit its field, or the device is inconsistent.
+        ArgumentTypeError: ``spec`` is not a DeviceSpec, or ``changes`` is a single text.
 
     Examples:
         >>> ttnn.changed(ttnn.load_spec("wormhole_n150"), ["dram.banks=16"]).name
@@ -177,7 +177,7 @@ def changed(spec: DeviceSpec, changes: Sequence[str]) -> DeviceSpec:
 
 
 def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
-    """The spec of a device, with tables that every program's model understands.
+    """The spec of a device, with checked tables for the models of all programs.
 
     Args:
         device: A name of the catalog, in full or its last word (``"n150"``), the path of a TOML file (its name ends in
@@ -200,15 +200,15 @@ def load_spec(device: str | Path | DeviceSpec) -> DeviceSpec:
 
 
 def split_changes(device: str) -> tuple[str, tuple[str, ...]]:
-    """The name of a device, or its path, and the changes behind it."""
+    """The name or path of a device, and the changes after it."""
     base, *changes = _NEXT_CHANGE.split(device)
     return base, tuple(changes)
 
 
 def with_changes(device: str, changes: Sequence[str]) -> str:
-    """The text of a device with further changes, as `load_spec` takes it.
+    """The text of a device with further changes, in the form that `load_spec` accepts.
 
-    Raises SpecError if one of them is no change.
+    Raises SpecError for an invalid change.
     """
     for text in changes:
         if not _NEXT_CHANGE.match(f"{SEPARATOR}{text.strip()}"):
@@ -217,9 +217,9 @@ def with_changes(device: str, changes: Sequence[str]) -> str:
 
 
 def read_change(text: str, fields: Mapping[str, Field]) -> tuple[tuple[Field, Value], ...]:
-    """Fields of a device, given by name, that a change names, and their values.
+    """The fields of a change and their values.
 
-    Raises SpecError if there is no such field, or no such value of it.
+    Raises SpecError for an unknown field or an invalid value.
     """
     name, equals, value = (part.strip() for part in str(text).partition("="))
     if not (name and equals and value):

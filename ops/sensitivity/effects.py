@@ -1,4 +1,4 @@
-"""The effects of a field on the plans of a set of calls, the places of their tensors, and the cycles of fixed plans."""
+"""The effects of a field on the plans of a set of calls, the memory of their tensors, and the cycles of fixed plans."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ SAME = 1e-9  # of cycles
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedOperation:
-    """A device operation as planned on one device; its cycles have a model."""
+    """A device operation with a model of cycles, as planned on one device."""
 
     program: str
     name: str
@@ -65,7 +65,7 @@ class FixedLaunches:
     name: str = "programs of all calls"
 
     def cycles(self, spec: DeviceSpec) -> float:
-        """Dispatch overhead on a device, in all ways to launch the programs together."""
+        """The sum of the dispatch overhead over all ways of launching the programs on a device."""
         passed = sum(between_kernels_nanoseconds(self.queue, spec).values())
         return passed * spec.clock_hz / 1e9
 
@@ -74,7 +74,7 @@ Fixed: TypeAlias = FixedOperation | FixedLaunches
 
 
 def fixed_operations(calls: Iterable[Sample], spec: DeviceSpec) -> tuple[FixedOperation, ...]:
-    """Every device operation of the calls' plans whose cycles have a model, each once; none of refused calls."""
+    """Each distinct device operation with a cycle model in the calls' plans; without refused calls."""
     operations: dict[object, FixedOperation] = {}
     for plan in _plans(calls, spec):
         for step in plan.steps:
@@ -106,12 +106,12 @@ def _plans(calls: Iterable[Sample], spec: DeviceSpec) -> Iterator[Plan]:
 
 
 def _is_refused(step: Step) -> bool:
-    """Whether the device ends a call at a step, so that there are no cycles of the call."""
+    """Whether the device refuses a call at a step, so that the call has no cycles."""
     return isinstance(step, Refuse) or (isinstance(step, Operation) and step.refused is not None)
 
 
 def _fixed(step: Operation | Relocate, plan: Plan) -> FixedOperation:
-    """One step alone, with the tensors that it reads and the one that it writes."""
+    """One step with the tensors that it reads and writes."""
     sources: Sequence[str]
     if isinstance(step, Relocate):
         name, sources, target = "Move", (step.tensor,), step.tensor
@@ -154,8 +154,8 @@ class _Before:
     def retimed(self, field: Field, device: DeviceSpec, known: Collection[str] = ()) -> Iterator[tuple[Fixed, float]]:
         """Fixed operations that read a field, with their cycles on a device relative to before.
 
-        Operations whose effect is already ``known`` are skipped, and all of them on a device with fewer columns or rows
-        of cores, which does not have the cores of the plans.
+        Operations whose effect is already ``known`` are skipped. On a device with fewer columns or rows of cores, which
+        lacks cores of the plans, all operations are skipped.
         """
         if device.grid.cols >= self.spec.grid.cols and device.grid.rows >= self.spec.grid.rows:
             for fixed, cycles, read in self.cycles:
@@ -163,7 +163,7 @@ class _Before:
                     yield fixed, fixed.cycles(device) / cycles
 
     def replanned(self, field: Field, device: DeviceSpec) -> set[str]:
-        """Kinds of decisions, plans or places, that differ on a device with another value of a field."""
+        """The kinds of decisions (plans, memory) that differ on a device with another value of a field."""
         moves: set[str] = set()
         for call, outcome, read in self.calls:
             if field.name in read:
@@ -186,8 +186,8 @@ def effects(
 ) -> tuple[Effect, ...]:
     """The effects of each field on the plans, memory, values and cycles of some calls.
 
-    ``planned`` are further calls whose time is not compared. A number that has no effect at its double and its half is
-    tried at the ``far`` factors. Without ``elasticities`` the search is much faster. ``watch`` is called after each
+    ``planned`` are further calls whose time is not compared. A number without an effect at its double and its half is
+    tried with the ``far`` factors. Without ``elasticities`` the search is much faster. ``watch`` is called after each
     field.
     """
     if not fields:
@@ -250,7 +250,7 @@ def _elasticity(slopes: Mapping[Fixed, Sequence[float]]) -> dict[str, float]:
 
 
 def _outcome(call: Sample, spec: DeviceSpec) -> tuple[object, object]:
-    """The decisions about a call: its operations with their circular buffers, and the places of all tensors."""
+    """The decisions about a call: its operations with their circular buffers, and the memory of all tensors."""
     plan = plan_or_refusal(call, spec)
     if isinstance(plan, str):
         return plan, None

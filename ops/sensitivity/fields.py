@@ -28,22 +28,22 @@ class Field:
 
     @property
     def name(self) -> str:
-        """As it is written: `dram.banks`, `reader.tilize[0].dst_16bit_cycles`."""
+        """The dotted name: `dram.banks`, `reader.tilize[0].dst_16bit_cycles`."""
         return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.path)[1:]
 
     @property
     def numeric(self) -> bool:
-        """Whether it is a number: neither text nor flag nor list of places."""
+        """Whether the field is a number, not a text, a flag or a list."""
         return isinstance(self.value, int | float) and not isinstance(self.value, bool)
 
 
 def fields_of(spec: DeviceSpec) -> tuple[Field, ...]:
-    """Every field of a device, in the order of its file; raises SpecError if a number's name does not tell its unit."""
+    """Every field of a device, in the order of its file; raises SpecError if a number's name does not imply a unit."""
     return tuple(_fields(spec.to_dict(), ()))
 
 
 def numeric_fields(spec: DeviceSpec) -> tuple[Field, ...]:
-    """The fields that are numbers; errors as of `fields_of`."""
+    """The fields that are numbers; raises like `fields_of`."""
     return tuple(field for field in fields_of(spec) if field.numeric)
 
 
@@ -73,7 +73,7 @@ def with_values(spec: DeviceSpec, values: dict[tuple[str | int, ...], Any]) -> D
 
 
 def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
-    """A copy with a field so many times as large; None if it can not be, or is not another after rounding."""
+    """A copy with a field multiplied by a factor; None if it is invalid, or unchanged after rounding."""
     value = field.value * factor
     if isclose(round(value) if isinstance(field.value, int) else value, field.value):
         return None
@@ -81,10 +81,10 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
 
 
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
-    """Copies with another value of a field that is no number.
+    """Copies with another value of a field that is not a number.
 
-    An inverted flag, places without gaps or with a gap, or all in one place, other releases; no other value of other
-    texts, and none that the device can not have.
+    Flags are inverted, lists of positions get no gap, a gap, or one position, and other releases are tried; other texts
+    have no other values, and invalid devices are omitted.
     """
     if isinstance(field.value, bool):
         values: list[Any] = [not field.value]
@@ -97,7 +97,7 @@ def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
 
 
 def _valid(spec: DeviceSpec, field: Field, value: Any) -> DeviceSpec | None:
-    """A copy with another value; None if the device can not have it."""
+    """A copy with another value; None if the device would be invalid."""
     try:
         return with_values(spec, {field.path: value})
     except SpecError:
@@ -109,13 +109,13 @@ _COMMENTED = re.compile(r"((?:^ {4}# .*\n)*)^ {4}(\w+): [^#\n]*?(?: {2}# (.*))?$
 
 
 def words_of(path: tuple[str | int, ...]) -> str:
-    """What a field means; `path` as of `Field`."""
+    """The meaning of a field; `path` is the path of a `Field`."""
     return _texts(_kind_of(path[:-1])).get(str(path[-1]), "")
 
 
 @cache
 def _texts(kind: Any) -> dict[str, str]:
-    """The fields of a dataclass and its bases, by name: as their comments say, or the attributes of the docstring."""
+    """The texts of the fields of a dataclass and its bases, from comments or the docstring's Attributes."""
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         for above, name, behind in _COMMENTED.findall(getsource(base)):
@@ -127,7 +127,7 @@ def _texts(kind: Any) -> dict[str, str]:
 
 
 def table_words(path: tuple[str | int, ...]) -> str:
-    """What the table at a path means; an empty path leads to the device itself."""
+    """The meaning of the table at a path; an empty path is the device itself."""
     text = cleandoc(_kind_of(path).__doc__ or "")
     return text.split("\n\n")[0].replace("\n", " ")
 
@@ -150,7 +150,7 @@ _COMMENT = re.compile(r"""^(?:[^#"']|"[^"]*"|'[^']*')*#\s*(.*)$""")
 
 
 def sources_of(device: str | Path) -> dict[str, str]:
-    """The comment behind each figure, by field name, in the nearest file; raises SpecError if that is unreadable."""
+    """The comment after each figure in the nearest file, by field name; raises SpecError if it is unreadable."""
     comments: dict[str, str] = {}
     for file in extended_files(device):
         table = ""

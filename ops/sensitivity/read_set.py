@@ -1,4 +1,4 @@
-"""The fields of a device that a computation reads: no other field can change its result."""
+"""The fields of a device that a computation reads; no other field can change its result."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -16,7 +16,7 @@ _UNREAD: Final = "_unread"
 def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> frozenset[str]:
     """The names of the fields of a device that a deterministic computation reads.
 
-    A part that is compared or hashed counts as read as a whole.
+    Comparing or hashing a part counts as reading the whole part.
     """
     reads: set[str] = set()
     listening = _Listening(**{name: getattr(spec, name) for name in PARTS}, plain=spec, reads=reads, costs={})
@@ -34,14 +34,14 @@ def fields_asked(run: Callable[[DeviceSpec], object], spec: DeviceSpec) -> froze
 
 @lru_cache(maxsize=4)
 def _names(spec: DeviceSpec) -> tuple[str, ...]:
-    """The names of a device's fields; of one device they are asked for hundreds of times."""
+    """The names of a device's fields, cached."""
     return tuple(field.name for field in fields_of(spec))
 
 
 class _Field:
-    """A field that records its first read; the value then is an ordinary attribute, so that later reads cost nothing.
+    """A descriptor that records the first read of a field; later reads use an ordinary attribute at no cost.
 
-    A changed copy has ordinary attributes from the start, because copying reads every field.
+    A changed copy has ordinary attributes, because copying reads every field.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,7 +55,7 @@ class _Field:
 
 
 def _listen(part: Any, values: dict[str, Any], path: str, reads: set[str]) -> None:
-    """Lets a part whose class has a `_Field` for each of these values record which of them are read."""
+    """Makes a part, whose class has a `_Field` for each of these values, record reads."""
     for name in values:
         part.__dict__.pop(name, None)
     part.__dict__[_UNREAD] = values, path, reads
@@ -75,7 +75,7 @@ class _Listening(DeviceSpec):
         return self is other
 
     def costs_of(self, kind: type[CostsT]) -> CostsT:
-        """The constants of a program's model, which count as a read of that table and of the release."""
+        """The constants of a program's model; records a read of the table and of the release."""
         heard: CostsT | None = self.costs.get(kind)
         if heard is None:
             self.reads.add("release")
@@ -83,7 +83,7 @@ class _Listening(DeviceSpec):
         return heard
 
     def checked(self, costs: Sequence[type[Costs]]) -> Self:
-        """The device with the tables of some costs; the check counts as no read."""
+        """The device with checked tables of these costs; the check is not recorded as a read."""
         self.plain.checked(costs)
         return self
 
@@ -107,5 +107,5 @@ def _heard(value: Any, path: str, reads: set[str]) -> Any:
 
 @cache
 def _hearing(kind: Any) -> Any:
-    """A class of parts that record reads."""
+    """A subclass of a part that records reads."""
     return type(kind.__name__, (kind,), {part.name: _Field(part.name) for part in fields(kind)})

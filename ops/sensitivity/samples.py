@@ -1,4 +1,4 @@
-"""A set of calls that together run every program there is, small enough to be planned on any device in a moment."""
+"""A set of small calls that together run every program and can be planned quickly on any device."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -119,7 +119,7 @@ class Sample(NamedTuple):
 
 
 def samples() -> tuple[Sample, ...]:
-    """Calls that together run every program, and move tensors in every way."""
+    """Calls that together run every program and every kind of data movement."""
     return (
         *_convolutions(),
         *_matmuls(),
@@ -132,7 +132,7 @@ def samples() -> tuple[Sample, ...]:
 
 
 def planners_samples() -> tuple[Sample, ...]:
-    """Convolutions whose readers the planner may split or not: of every format, and where its rates decide."""
+    """Convolutions for which the planner may use one or two readers: all formats, and cases near the decision."""
     split = partial(_convolution, rules=arguments.CONV2D, padding=1)
     config = partial(arguments.ConvConfig, shard_layout=HEIGHT, weights_format=BFLOAT8_B)
     formats = (
@@ -483,7 +483,7 @@ def _statistics() -> Iterator[Sample]:
 
 
 def _transformers() -> Iterator[Sample]:
-    """What transformers and heads of networks have: attention, reductions along axes, places, repeated parts."""
+    """Operations of transformers and network heads: attention, reductions, argmax and topk, repeats."""
     heads, rows = _tensor(TILES, 1, 2, 64, 64), _tensor(ROWS, 1, 16, 16, 32)
     tiles, wide, table = _tensor(TILES, 1, 1, 64, 64), _tensor(TILES, 1, 1, 64, 384), _tensor(ROWS, 64, 32)
     indices, integers = replace(_tensor(ROWS, 1, 32), data_format=UINT32), replace(rows, data_format=INT32)
