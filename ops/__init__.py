@@ -1,1 +1,1 @@
-"""Device operations: from shapes and configs to a plan, and what each planned operation does to numbers."""
+"""Device operations: plans from shapes and configs, and the values, memory and cycles of planned operations."""

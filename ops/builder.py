@@ -1,8 +1,8 @@
-"""Writes a plan: steps are added one after the other, and `finish` verifies the plan.
+"""Builds a plan step by step; `finish` verifies the plan.
 
-Every tensor of a plan has an owner at every moment. The plan releases what it allocates: at once (`free`), when the
-call returns (`adopt`), or never, because the caller gets the tensor (`finish`). The caller's tensors stay the caller's,
-unless the plan frees them on the caller's behalf.
+Every tensor of a plan always has an owner. The plan frees its own tensors immediately (`free`), when the call returns
+(`adopt`), or never, because the caller receives the tensor (`finish`). The caller keeps its tensors, unless the plan
+frees them on the caller's behalf.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -75,7 +75,7 @@ class FreeL1(NamedTuple):
     hole_bytes: int = 0  # the longest free block between tensors, which new tensors take first
 
     def without(self, own_bytes: int) -> "FreeL1":
-        """What is free below tensors of the call that take so many bytes of every bank."""
+        """The free L1 below tensors of the call that take this many bytes of every bank."""
         if self.room_bytes is None or not own_bytes:
             return self
         if own_bytes <= self.hole_bytes:
@@ -84,7 +84,7 @@ class FreeL1(NamedTuple):
         return FreeL1(left, left, self.hole_bytes)
 
     def beside(self, result: TensorSpec, spec: DeviceSpec) -> tuple[int, int]:
-        """Bytes that the library expects beside a result when it chooses its program, and those that program finds."""
+        """Free bytes that the library assumes when it chooses the program of a result, and the actual free bytes."""
         if result.memory_config.buffer_type is not BufferType.L1:
             return self.before_bytes, self.before_bytes
         taken = result.buffer(spec).bank_bytes
@@ -117,7 +117,7 @@ class PlanBuilder:
         *,
         free_l1: FreeL1 | None = None,
     ) -> None:
-        """Starts an empty plan; ``free_l1`` is what is free below the caller's tensors, by default all of L1."""
+        """Starts an empty plan; ``free_l1`` is the free L1 below the caller's tensors, by default all of L1."""
         self.device_spec = device_spec
         self._free_l1 = FreeL1(device_spec.l1.usable_bytes, None) if free_l1 is None else free_l1
         self._inputs = {name: spec for name, spec in inputs.items() if spec is not None}
@@ -139,7 +139,7 @@ class PlanBuilder:
         self._decisions |= {decision: None}
 
     def leave_out_values(self, reason: str) -> None:
-        """Plans a call whose numbers are not known; a device that computes values refuses it for this reason."""
+        """Marks the plan as without values; a device that computes values refuses the call with this reason."""
         self._without_values = self._without_values or reason
 
     def allocate(self, name: str, spec: TensorSpec) -> PlanTensor:
@@ -201,10 +201,9 @@ class PlanBuilder:
         return written
 
     def written_into(self, made: PlanTensor, target: PlanTensor) -> PlanTensor:
-        """Has the program that makes a tensor write into the caller's tensor instead, which it reads last.
+        """Makes the program that produces a tensor write into the caller's tensor, which becomes its last input.
 
-        Of a program of several outputs, all must be the caller's, in order. Returns the caller's tensor as what the
-        program makes.
+        All outputs of a program must be the caller's, in order. Returns the caller's tensor as the program's output.
         """
         at, step = next(
             (number, step)
@@ -223,7 +222,7 @@ class PlanBuilder:
         return PlanTensor(target.name, made.spec)
 
     def maker(self, tensor: PlanTensor) -> str:
-        """The name of the operation that makes one of the plan's own tensors; empty for other tensors."""
+        """The name of the operation that produces a tensor of the plan; empty for other tensors."""
         steps = [step for step in self._steps if isinstance(step, Operation) and tensor.name in step.written]
         return steps[0].name if steps and self.is_own(tensor) else ""
 
@@ -270,7 +269,7 @@ class PlanBuilder:
                     self._steps.append(step)
 
     def relocate(self, tensor: PlanTensor, op: DeviceOp, *buffers: tuple[CircularBuffer, ...]) -> None:
-        """Releases a tensor and allocates it again, as high as it can lie; ``op`` moves it (buffers: `Relocate`)."""
+        """Frees a tensor and allocates it again at the highest free address; ``op`` moves it (buffers: `Relocate`)."""
         self._steps.append(Relocate(tensor.name, self._buffer(tensor.spec), op, *buffers))
 
     def refuse(self, error: TTSimError) -> None:
@@ -303,7 +302,7 @@ class PlanBuilder:
             self._own_l1_bytes.pop(tensor.name, None)
 
     def free_own(self, *tensors: PlanTensor, keep: Collection[PlanTensor] = ()) -> None:
-        """Releases those of some tensors that the plan owns, in order, except the buffers of ``keep``."""
+        """Frees the tensors that the plan owns, in order, except the buffers of ``keep``."""
         kept = {tensor.name for tensor in keep}
         for tensor in tensors:
             if self.is_own(tensor) and tensor.name not in kept:
@@ -358,7 +357,7 @@ class PlanBuilder:
         return plan
 
     def _buffer(self, spec: TensorSpec) -> BufferSpec:
-        """The buffer of a tensor, by the spec's identity: several tensors often share one spec."""
+        """The buffer of a tensor, cached by the identity of its spec, which several tensors often share."""
         known = self._buffers.get(id(spec))
         if known is None:
             known = self._buffers[id(spec)] = spec, spec.buffer(self.device_spec)  # keeps the id valid
@@ -408,10 +407,10 @@ def plan_of(
     attempts: bool = False,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """The plan of what ``write`` writes of the named inputs that exist, or of one "input"; its result is "output".
+    """A plan that ``write`` builds from the given inputs, or from a single "input"; its result is "output".
 
-    ``write`` takes the builder and the inputs in order. With ``attempts``, steps before a DeviceError run and the plan
-    ends in the error; otherwise the error is raised.
+    ``write`` takes the builder and the inputs in order. With ``attempts``, the plan contains the steps before a
+    DeviceError and ends with the error; otherwise the error is raised.
     """
     named = {"input": inputs} if isinstance(inputs, TensorSpec) else inputs
     builder = PlanBuilder(spec, named, free_l1=free_l1)

@@ -1,4 +1,4 @@
-"""Launching programs: what two dispatching cores do ahead of the kernels, and how much of that is not hidden."""
+"""Launching programs: the work of two dispatch cores before kernels start, and the part that kernels do not hide."""
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class LaunchedProgram:
 
     @property
     def argument_bytes(self) -> int:
-        """Arguments of one core's own."""
+        """Bytes of the runtime arguments of one core."""
         return self.processors * self.arguments * WORD_BYTES
 
     @property
@@ -125,7 +125,7 @@ def launch_cycles(program: LaunchedProgram, spec: DeviceSpec) -> LaunchCycles:
 
 
 class Replay(StrEnum):
-    """The way in which the commands of programs come to the device."""
+    """How the commands of programs reach the device."""
 
     FIRST_CALL = "first call"  # the host makes them and copies the binaries; compiling is not counted
     WARM_CACHE = "warm program cache"  # the host makes them
@@ -160,7 +160,7 @@ def between_kernels_nanoseconds(
 
 
 class _Launched(NamedTuple):
-    """What the launch of a program takes, in nanoseconds, and its bytes in the configuration buffer of each core."""
+    """The launch time of a program in nanoseconds, and its bytes in the configuration buffer of each core."""
 
     fetch: float
     write: float

@@ -1,7 +1,7 @@
-"""The `OpModel` of a class of device operations: how it computes, how long it takes and what it moves.
+"""The `OpModel` of a class of device operations: values, cycles and data movement.
 
-Every folder of `ops.programs` states the models of its own operations; `ops.op_models` puts all models into one table,
-where the passes of `ops.passes` look operations up. Neither a plan nor a pass knows any program.
+Every folder of `ops.programs` defines the models of its operations; `ops.op_models` collects all models in one table
+for the passes of `ops.passes`. Plans and passes do not depend on programs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,12 +45,12 @@ class Detail:
 
 
 def counted(name: str, count: int, noun: str) -> Detail:
-    """How many there are: "one core", "8 cores"."""
+    """A count with its noun: "one core", "8 cores"."""
     return Detail(name, count, f"one {noun}" if count == 1 else f"{count} {noun}s")
 
 
 def either(name: str, value: bool, text: str, otherwise: str) -> Detail:
-    """What is so or not, with the text for both."""
+    """A yes or no fact, with the texts of both cases."""
     return Detail(name, value, text if value else otherwise)
 
 
@@ -60,20 +60,20 @@ def tiles(name: str, height: int, width: int, text: str) -> Detail:
 
 
 def uncompared_fact(text: str) -> Detail:
-    """That numbers of a device operation were never compared with recordings (`device.numbers.vector_unit`)."""
+    """The fact that values of an operation were never compared with recordings (`device.numbers.vector_unit`)."""
     return Detail(name="uncompared", value=True, text=text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """How an operation was planned, for reports; figures of time are no part of it.
+    """How an operation was planned, for reports; without figures of time.
 
-    Facts, words and attributes may be given as functions, which make them when they are read.
+    Facts, stage texts and attributes may be functions, which are called when they are read.
 
     Attributes:
-        facts: How it was planned.
-        stages: What its stages do, in words; those that do the same in every program may be left out.
-        attributes: What the real library's profiler prints of such an operation and its readers look for, by name.
+        facts: How the operation was planned.
+        stages: The work of its stages, as text; stages with the same work in every program may be omitted.
+        attributes: Attributes that the real library's profiler prints for the operation, by name.
     """
 
     facts: Lazy[tuple[Detail, ...]] = Lazy(lambda description: ())  # noqa: RUF009 (a descriptor, not a default)
@@ -139,11 +139,11 @@ class ModeledOp(DeviceOp):
     __slots__ = ()
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array | tuple[Array, ...]:
-        """The numbers that the operation computes, as `OpModel.values`; operations of one input implement `moved`."""
+        """The values that the operation computes, see `OpModel.values`; operations of one input implement `moved`."""
         return self.moved(given(inputs[0]))
 
     def moved(self, values: Array) -> Array:
-        """The result of the operation on its first input: by default the same numbers in another place."""
+        """The result of the operation on its first input; by default the same values."""
         return values
 
     def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
@@ -151,7 +151,7 @@ class ModeledOp(DeviceOp):
         raise NotImplementedError
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """How the operation was planned, and what its stages do."""
+        """The description of the planned operation and of its stages."""
         return NO_DESCRIPTION
 
 

@@ -1,8 +1,8 @@
-"""The one table of operations and their models, and the constants of programs and dispatch on a device.
+"""The table of operations and their models, and the constants of programs and dispatch on a device.
 
-An operation adds its class to `MODELED_OPS`, a folder of large programs its line to `OP_MODELS`. A model of cycles with
-constants also adds a line to `COSTS`: a device file without their table, or with an unknown key, is then refused when
-it is opened.
+To add an operation, add its class to `MODELED_OPS`, or for a folder of large programs a line to `OP_MODELS`. A model of
+cycles with constants also needs a line in `COSTS`: a device file without its table, or with an unknown key, is then
+refused.
 """
 
 from pathlib import Path

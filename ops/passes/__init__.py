@@ -1,1 +1,1 @@
-"""Walks over a plan: memory, values, cycles, and what they cache."""
+"""Passes over a plan: memory, values, cycles, and their caches."""

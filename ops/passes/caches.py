@@ -142,10 +142,10 @@ class _CachedPlan:
 class PlanCache:
     """Plans by all their inputs, as a device caches programs.
 
-    A plan holds neither addresses nor values, so that equal calls on devices of one spec share a plan wherever their
-    tensors lie. The cycles of a plan are cached with it, for the device operations that ran, the device and the
-    project's own table of models. Threads of several devices may use the cache concurrently. ``most_steps`` limits the
-    steps of all plans together; a longer plan is not cached.
+    A plan has neither addresses nor values, so equal calls on devices with equal specs share a plan. The cycles of a
+    plan are cached with the plan, keyed by the device operations that ran, the device and the table of models. Threads
+    of several devices may use the cache concurrently. ``most_steps`` limits the total steps of all plans; a longer plan
+    is not cached.
     """
 
     def __init__(self, most_steps: int = MOST_STEPS) -> None:
@@ -160,7 +160,7 @@ class PlanCache:
         return self._plans.size
 
     def holds(self, key: ProgramKey, spec: DeviceSpec) -> bool:
-        """Whether the plan of a call is cached; arguments as of `plan_of`."""
+        """Whether the plan of a call is cached; arguments as in `plan_of`."""
         return (id(spec), key) in self._plans
 
     def plan_of(self, key: ProgramKey, spec: DeviceSpec, make: Callable[[], Plan]) -> Plan:
@@ -174,7 +174,7 @@ class PlanCache:
         return plan
 
     def cycles_of(self, plan: Plan, spec: DeviceSpec, *, ran: tuple[int, ...]) -> PlanCycles:
-        """Cycles of the device operations of a plan that ran; arguments as of `run_cycles`."""
+        """Cycles of the device operations of a plan that ran; arguments as in `run_cycles`."""
         return self.derived_from(plan, spec, ran, lambda: run_cycles(plan, spec, ran=ran))
 
     def derived_from(self, plan: Plan, spec: DeviceSpec, key: Hashable, make: Callable[[], T]) -> T:

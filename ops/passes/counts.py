@@ -1,8 +1,7 @@
-"""The count pass: how often each part of the machine does each action in a device operation.
+"""The count pass: the number of actions of each part of the machine in a device operation.
 
-Counts come from the figures that the cycle pass has of an operation: its products, its transfers along the links of
-the networks, the tiles that its cores unpack and pack, and the cycles of its core groups. They are whole numbers, so
-that those of several operations add up exactly.
+Counts come from figures of the cycle pass: the products of an operation, its transfers along links, the tiles that its
+cores unpack and pack, and the cycles of its core groups. They are integers, so sums of operations are exact.
 """
 
 from collections.abc import Iterable
@@ -106,7 +105,7 @@ def _multiply_adds(operation: TimedOperation, taken: OperationCycles) -> tuple[M
 
 
 def transfers_of(taken: OperationCycles, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """What goes over the networks; where the model knows the bytes of DRAM alone, those, spread over all cores."""
+    """The transfers over the networks; if the model only knows DRAM bytes, these bytes, spread over all cores."""
     if taken.transfers is not None:
         return taken.transfers
     cores = reduce(CoreRangeSet.merge, (group.cores for group in taken.groups))
@@ -121,14 +120,14 @@ def _each_once(ends: Ends) -> TileWork:
 
 
 def _tiles(tensor: TensorSpec) -> tuple[int, int]:
-    """How many tiles the numbers of a tensor fill, and their bytes."""
+    """The number of tiles of a tensor, and their bytes."""
     rows, columns = tensor.matrix
     tiles = -(-rows * columns // TILE_NUMBERS)
     return tiles, tiles * tensor.data_format.tile_bytes
 
 
 def counts_together(parts: Iterable[ActionCounts]) -> ActionCounts:
-    """The actions of operations in sequence; multiply-adds of the same formats and fidelity phases are one."""
+    """The sum of the actions of operations; multiply-adds of equal formats and fidelity phases are merged."""
     listed = list(parts)
     products: dict[tuple[str, int], tuple[int, int]] = {}
     for each in (product for part in listed for product in part.multiply_adds):

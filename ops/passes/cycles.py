@@ -1,4 +1,4 @@
-"""The cycle pass over a plan: the cycles of every device operation, one after the other.
+"""The cycle pass over a plan: the cycles of every device operation, in sequence.
 
 Included: the kernels of every device operation, from the first core's start to the last core's end. Excluded: the
 preparation of tensors on the host, transfers between host and device, and the dispatch between operations.
@@ -52,7 +52,7 @@ class PlanCycles:
 
     @property
     def cycles(self) -> float:
-        """All operations that have a model, one after the other."""
+        """All operations that have a model, in sequence."""
         return sum(operation.cycles.cycles for operation in self.operations if operation.cycles is not None)
 
     @property
@@ -118,7 +118,7 @@ def place_of(ends: Ends) -> str:
 
 
 def _memory_word(memory: MemoryConfig) -> str:
-    """Where a tensor lies."""
+    """The memory of a tensor as a word."""
     if memory.buffer_type is BufferType.DRAM:
         return "DRAM"
     return "L1" if memory.memory_layout is TensorMemoryLayout.INTERLEAVED else "shards"
@@ -127,7 +127,7 @@ def _memory_word(memory: MemoryConfig) -> str:
 def operations_of(plan: Plan, ran: Iterable[int] | None = None) -> Iterator[Operation]:
     """The device operations of a plan in order; a relocated tensor counts as a move.
 
-    ``ran`` are the indices of the steps that ran, as of `steps_that_ran`: only the memory pass knows whether a tensor
+    ``ran`` are the indices of the steps that ran, from `steps_that_ran`: only the memory pass knows whether a tensor
     moved. None counts every relocation as a move.
     """
     steps = plan.steps if ran is None else (plan.steps[index] for index in ran)
@@ -167,7 +167,7 @@ class ExpectedError:
 
     @property
     def share(self) -> float:
-        """The error bar: nine of ten errors lie within twice it."""
+        """The error bar: nine of ten errors lie within twice this share."""
         return max(self.mean, self.within / 2)
 
 
@@ -186,7 +186,7 @@ def expected_errors() -> Mapping[tuple[str, str, str], ExpectedError]:
 
 
 def expected_error(kind: str, architecture: str, place: str) -> ExpectedError | None:
-    """The expected error of a class of programs in a place; None if no row of silicon of this architecture ran it."""
+    """The expected error of a class of programs in a memory; None if nothing was measured on this architecture."""
     return expected_errors().get((kind, architecture, place))
 
 

@@ -1,7 +1,7 @@
-"""The least cycles of a device operation: no program is faster than its matrix units, the banks, or the busiest link.
+"""Minimum cycles of a device operation, limited by its matrix units, the DRAM banks, and the busiest link.
 
-Models of programs count what their kernels do, step by step. Where several cores share a resource that such a model
-does not know, the resource decides: the operation takes what the resource needs.
+Models of programs count the steps of kernels. If cores share a resource that such a model ignores, the operation takes
+at least the time of the resource.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ from ops.op_model import PRODUCT_FLOPS, Ends
 
 
 def floored(timed: OperationCycles, ends: Ends, phases: int, spec: DeviceSpec) -> OperationCycles:
-    """An operation that takes at least what its resources need; the one that needs most works until the end."""
+    """An operation that takes at least the time of its resources; the slowest resource is busy until the end."""
     least = least_cycles(timed, ends, phases, spec)
     stage = max(least, key=least.__getitem__)
     if timed.cycles >= least[stage]:
@@ -47,7 +47,7 @@ def product_cycles(timed: OperationCycles, phases: int, spec: DeviceSpec) -> flo
 
 
 def _written_cycles(timed: OperationCycles, tensor: TensorSpec, spec: DeviceSpec) -> float:
-    """Cycles in which the busiest link carries the numbers of an interleaved tensor, over the better network."""
+    """Cycles of the busiest link for writing an interleaved tensor, over the better network."""
     memory = tensor.memory_config
     if memory.memory_layout is not TensorMemoryLayout.INTERLEAVED:
         return 0.0

@@ -88,9 +88,9 @@ def usage_without_dispatch(plan: Plan) -> UsagePerCore:
 
 
 def _overlap(before: Buffer, after: Buffer, spec: DeviceSpec) -> bool:
-    """Whether the two places of a tensor that moves within a memory overlap: up in L1, down in DRAM.
+    """Whether the old and new addresses of a moved tensor overlap: up in L1, down in DRAM.
 
-    The library assumes that the pages of the new place, sharded or not, are distributed over all banks.
+    The library assumes that the pages at the new address, sharded or not, are distributed over all banks.
     """
     place = after.spec
     if before.spec.buffer_type is not place.buffer_type:
@@ -124,7 +124,7 @@ class _MemoryPass:
                 raise error(text)
 
     def undo(self, *, keep: Mapping[str, Buffer]) -> None:
-        """Releases what was allocated, the latest first."""
+        """Frees all allocated buffers, the latest first."""
         for name, buffer in reversed(self.buffers.items()):
             if name not in keep:
                 self.device.free(buffer)
@@ -134,7 +134,7 @@ class _MemoryPass:
         return self.device.allocate(step.buffer, step.tensor, by=step.by, placed=self.dispatch, tensor=spec)
 
     def _relocate(self, index: int, step: Relocate) -> None:
-        """Allocates a tensor anew; the whole tensor is read before it is written if both places overlap and it fits."""
+        """Allocates a tensor again; if both addresses overlap and it fits, all of it is read before it is written."""
         before = self.buffers[step.tensor]
         self.device.free(before)
         after = self.buffers[step.tensor] = self._allocated(Allocate(step.tensor, step.buffer))

@@ -1,4 +1,4 @@
-"""The values pass over a plan: the numbers after each step, by the table of op models."""
+"""The values pass over a plan: the values after each step, by the table of op models."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -51,7 +51,7 @@ def run_values(
 def _computed(
     plan: Plan, step: Operation, arrays: Mapping[str, Array], context: ValuesContext, op_models: OpModels
 ) -> Array | tuple[Array, ...]:
-    """The numbers that an operation writes: none where none of its results has elements."""
+    """The values that an operation writes; empty if its results have no elements."""
     names = [output.tensor for output in step.outputs]
     if names and not step.updates and all(_has_none(plan, name) for name in names):
         return tuple(_empty(plan, name) for name in names)
@@ -61,7 +61,7 @@ def _computed(
 
 
 def _has_none(plan: Plan, name: str) -> bool:
-    """Whether a tensor has no elements, so that nobody writes it."""
+    """Whether a tensor has no elements, so that it is never written."""
     return name in plan.tensors and not plan.tensors[name].volume
 
 

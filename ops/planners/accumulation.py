@@ -48,7 +48,7 @@ class AccumulateArguments:
 
 
 def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" summed or multiplied up; raises DeviceError where the library refuses it."""
+    """Plan the tensor "input" summed or multiplied up; raises DeviceError if the library refuses the call."""
     rank = len(source.shape)
     if call.out_shape not in (None, source.shape):
         raise DeviceError(
@@ -175,7 +175,7 @@ def plan_added_images(
 
 
 def _refusals(source: TensorSpec, call: ImagesArguments, target: TensorSpec | None) -> Iterator[str]:
-    """What the programs refuse, in their order: one for each axis, of which the last one writes the caller's tensor."""
+    """The refusals of the programs, one for each axis, in order; the last program writes the caller's tensor."""
     owner = "fast_reduce_nc"
     if not call.axes:
         yield f"fast_reduce_nc dims should not be empty\n{owner}: name the axes"
@@ -212,7 +212,7 @@ def _result_refusals(source: TensorSpec, call: ImagesArguments, axis: int) -> It
 
 
 def _target_refusals(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
-    """What a program refuses of a tensor that is to receive the sum."""
+    """A program's refusals of a tensor that receives the sum."""
     if target.layout is not Layout.TILE:
         yield "FastReduceNC output only supports TILE layout.\noutput: give one in TILE_LAYOUT"
     if target.data_format not in ADDED_FORMATS:

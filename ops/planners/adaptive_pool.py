@@ -1,7 +1,7 @@
-"""The window of an adaptive pool: one window, stride and padding that give as many outputs as asked for.
+"""The window of an adaptive pool: one window, stride and padding that give the requested number of outputs.
 
-Output i of n covers the inputs from i * length // n on to behind (i + 1) * length / n, rounded up. Only patterns whose
-windows are equal, but for shorter ones at the ends, which padding lengthens, have a window of their own.
+Output i of n covers the inputs from i * length // n (included) to ceil((i + 1) * length / n) (excluded). A single
+window exists only if all windows are equal, except for shorter windows at the ends, which padding extends.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from device.numbers.formats import div_up
 
 
 class AdaptiveWindow(NamedTuple):
-    """What a pool is called with."""
+    """The window, stride and padding for a pool."""
 
     kernel: tuple[int, int]  # Rows and columns
     stride: tuple[int, int]  # From one window to the next, down and across
@@ -27,7 +27,7 @@ class _Axis(NamedTuple):
 
 
 def adaptive_window(image: tuple[int, int], outputs: tuple[int, int]) -> AdaptiveWindow:
-    """The window for images [H, W] and as many outputs; raises DeviceError where there is none."""
+    """The window for images [H, W] and an output size; raises DeviceError if there is none."""
     for name, count in zip(("height", "width"), outputs, strict=True):
         if not count:
             raise DeviceError(f"output_size: the {name} of the result must be above 0")
@@ -48,12 +48,12 @@ def adaptive_window(image: tuple[int, int], outputs: tuple[int, int]) -> Adaptiv
 
 
 def _pattern(length: int, count: int) -> list[tuple[int, int]]:
-    """First input of every output, and behind its last."""
+    """The first input (included) and the end (excluded) of every output."""
     return [(number * length // count, div_up((number + 1) * length, count)) for number in range(count)]
 
 
 def _padded(pattern: list[tuple[int, int]], plain: _Axis) -> _Axis:
-    """An axis whose windows are as long as the second one; the first and the last are lengthened."""
+    """An axis whose windows all have the length of the second window; padding extends the first and the last."""
     if len(pattern) < 3:
         return plain
     first, middle, *_, last = (end - begin for begin, end in pattern)
@@ -63,7 +63,7 @@ def _padded(pattern: list[tuple[int, int]], plain: _Axis) -> _Axis:
 
 
 def _covers(axis: _Axis, pattern: list[tuple[int, int]], length: int) -> bool:
-    """Whether the windows of an axis move, and are those of a pattern."""
+    """Whether the windows of an axis advance and match a pattern."""
     if not axis.stride:
         return False
     begins = [number * axis.stride - axis.before for number in range(len(pattern))]

@@ -142,7 +142,7 @@ def _sharded(what: str, place: MemoryConfig) -> str:
 
 
 def _axis_refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
-    """What is wrong with the axis."""
+    """The errors of the axis."""
     rank, dim = len(source.shape), call.dim
     if source.layout is Layout.TILE:
         if dim is None:
@@ -155,7 +155,7 @@ def _axis_refusals(source: TensorSpec, call: ArgMaxArguments) -> Iterator[str]:
 
 
 def _share_refusals(call: ArgMaxArguments, outputs: int, spec: DeviceSpec, *, by_rows: bool) -> Iterator[str]:
-    """What is wrong with the cores that share rows, and with their processors."""
+    """The errors of the cores that share rows, and of their processors."""
     way_out = "argmax: leave enable_secondary_dm out"
     if call.both and not by_rows:
         yield f"enable_secondary_dm applies only to ROW_MAJOR argmax over the last dim (or dim=None)\n{way_out}"
@@ -179,7 +179,7 @@ def _share_refusals(call: ArgMaxArguments, outputs: int, spec: DeviceSpec, *, by
 
 
 def _target_refusals(target: TensorSpec | None, shape: Sequence[int]) -> Iterator[str]:
-    """What is wrong with the caller's tensor for a result of a shape."""
+    """The errors of the caller's tensor for a result of a shape."""
     if target is None:
         return
     way_out = "output_tensor: give an interleaved uint32 tensor of the result's shape in ROW_MAJOR layout"

@@ -87,7 +87,7 @@ def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
 
 
 def _refusals(call: BcastArguments, place: MemoryConfig) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     left, right, given = call.left, call.right, call.left.memory_config
     if not all(tensor is None or tensor.data_format.is_float for tensor in (left, call.target)):
         yield "Unsupported data format"

@@ -115,7 +115,7 @@ def _rows(builder: PlanBuilder, sharded: PlanTensor) -> PlanTensor:
 def _halo(builder: PlanBuilder, call: BilinearArguments, rows: PlanTensor, *, cores: int) -> PlanTensor:
     """The pixels that the outputs of every core lie between, with those around the images.
 
-    The outputs are those of as many cores as the images had, whatever the scheme of their shards.
+    The outputs are those of as many cores as the images had, for any shard scheme.
     """
     halo = HaloArguments.of(
         call.frame,

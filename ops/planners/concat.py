@@ -1,8 +1,8 @@
 """The plan of ttnn.concat. Rules: ttnn 0.81.1, compared with recorded plans.
 
-Tiles that end within the axis become rows before they are joined, and rows of unaligned length are transposed before
-and transposed back afterwards. Shards are joined in place along axes that they hold whole, other shards after they are
-gathered, and interleaved tensors page by page.
+Tensors with padded tiles along the axis are untilized first, and rows of unaligned length are transposed before and
+after. Shards are concatenated in place along axes that they contain completely, other shards after they are gathered,
+and interleaved tensors page by page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,7 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
 
 
 def _require_convertible(first: TensorSpec, other: TensorSpec, *, ragged: bool) -> None:
-    """Raises an error for tensors of two layouts that are not brought to one."""
+    """Raises an error for tensors of two layouts that cannot be converted to one layout."""
     way_out = "concat: bring them to one layout first"
     if ragged:
         raise DeviceError(f"ttnn.concat: expected all input tensors to be in tile layout\n{way_out}")
@@ -80,7 +80,7 @@ def _require_convertible(first: TensorSpec, other: TensorSpec, *, ragged: bool) 
 
 
 def _joined_layout(sources: Sequence[TensorSpec]) -> Layout:
-    """The layout of interleaved tensors when they are joined: the first one's, but rows where others have padding."""
+    """The layout of interleaved tensors for a concatenation: the first one's, or ROW_MAJOR if others have padding."""
     if len({tensor.layout for tensor in sources}) == 1 or sources[0].layout is Layout.ROW_MAJOR:
         return sources[0].layout
     whole = all(len(tensor.shape) > 1 and not any(side % TILE for side in tensor.shape[-2:]) for tensor in sources)
@@ -149,7 +149,7 @@ def shards_refusal(
 
 
 def _unlike_shards(sources: Sequence[TensorSpec]) -> Iterator[str]:
-    """In what the shards of several tensors differ, in the library's order."""
+    """The differences between the shards of several tensors, in the library's order."""
     first, way_out = sources[0].memory_config, "\nconcat: shard all tensors over the same cores"
     for other in (tensor.memory_config for tensor in sources[1:]):
         if not other.is_sharded():
@@ -188,7 +188,7 @@ def _transfers_refusal(sources: Sequence[TensorSpec], result: TensorSpec) -> str
 
 
 def _block_refusal(sources: Sequence[TensorSpec], alignment_bytes: int) -> str | None:
-    """Rows in blocks that would start, or end, where a core cannot write to, beside one another."""
+    """The refusal of rows in BLOCK shards that would start or end at addresses that a core cannot write."""
     start, element_bytes = 0, sources[0].data_format.element_bytes or 0
     for number, tensor in enumerate(sources):
         if start * element_bytes % alignment_bytes:
@@ -266,7 +266,7 @@ def plan_concat(
 
 @dataclass(frozen=True, slots=True)
 class _Concat:
-    """A concatenation along an axis; the result lies in a place."""
+    """A concatenation along an axis, with the memory of the result."""
 
     builder: PlanBuilder
     axis: int
@@ -275,7 +275,7 @@ class _Concat:
     cores: CoreRangeSet | None
 
     def joined(self, inputs: Sequence[PlanTensor]) -> PlanTensor:
-        """The tensors joined in place; tiles with padding along the axis become rows, if no program joins them."""
+        """The concatenated tensors; tensors with tile padding along the axis are untilized if no program joins them."""
         builder, sources = self.builder, [tensor.spec for tensor in inputs]
         if len(inputs) == 1:
             return placed(builder, inputs[0], self.place, "output")
@@ -311,9 +311,9 @@ class _Concat:
         return needed <= self.builder.free_l1.beside(result, spec)[0]
 
     def _ends_unaligned(self, inputs: Sequence[PlanTensor]) -> bool:
-        """Whether the joined rows end between the memory's aligned addresses; a block float counts as one byte.
+        """Whether the concatenated rows end at unaligned addresses; a block float counts as one byte.
 
-        Rows count with the padding of their shards, and vectors without it.
+        Rows include the padding of their shards, vectors do not.
         """
         spec = self.builder.device_spec
         if self.axis != len(inputs[0].spec.shape) - 1:
@@ -328,9 +328,9 @@ class _Concat:
     def _aligned(
         self, inputs: Sequence[PlanTensor], name: str, *, consumed: bool = False
     ) -> tuple[PlanTensor, list[PlanTensor]]:
-        """The joined tensor, and the tensors to release once nothing needs them, in order.
+        """The concatenated tensor, and the tensors to free afterwards, in order.
 
-        The last two axes are swapped before and after if rows would end unaligned behind one another. The plan owns
+        The last two axes are swapped before and after if rows would end at unaligned addresses. The plan owns
         ``consumed`` inputs.
         """
         if not self._ends_unaligned(inputs):

@@ -160,7 +160,7 @@ def _block_refusals(call: Conv3dArguments, grid: tuple[int, int], spec: DeviceSp
 
 
 def _surroundings_refusals(call: Conv3dArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What the library says of a halo, and of the place of the volumes."""
+    """The library's error text for a halo, and for the memory of the volumes."""
     halo, volumes, offset = call.halo, call.volumes, call.offset
     if halo is not None:
         if call.padding_mode != "zeros":
@@ -254,7 +254,7 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
 
 
 def _result(call: Conv3dArguments) -> TensorSpec:
-    """The result; raises DeviceError for a place that it does not have."""
+    """The result; raises DeviceError for an unsupported memory."""
     deep, *sides = call.out_sides
     framed = (side + 2 * pad for side, pad in zip(sides, call.output_pad, strict=True))
     shape = (call.volumes.shape[0], deep, *framed, call.out_channels)

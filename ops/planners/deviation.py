@@ -38,7 +38,7 @@ class DeviationArguments:
 
 
 def plan_deviation(source: TensorSpec, call: DeviationArguments, spec: DeviceSpec) -> Plan:
-    """Plan the deviation of the tensor "input", which has axes; raises DeviceError where the library refuses it."""
+    """Plan the deviation of the tensor "input", which has axes; raises DeviceError if the library refuses the call."""
     return plan_of(source, spec, lambda builder, tensor: _Deviation(builder, tensor, call).planned(), attempts=True)
 
 

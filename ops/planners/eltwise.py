@@ -303,7 +303,7 @@ def _place(
     *,
     by_rows: bool,
 ) -> MemoryConfig:
-    """The place of the result: the caller's, else the place of the operand with more cores."""
+    """The memory of the result: the caller's, else that of the operand with more cores."""
     if call.place is not None and (not call.place.is_sharded() or call.place.shard_spec is not None):
         return call.place
     padded = TensorSpec(shape, left.data_format, left.layout).padded_shape

@@ -38,7 +38,7 @@ class GatherArguments:
 
 
 def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
-    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for what is refused.
+    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for refused calls.
 
     The program writes into "target", if there is one, where no axis is turned; else into a turned copy of that.
     """
@@ -171,7 +171,7 @@ def _gathered(
 
 
 def _check(source: TensorSpec, indices: TensorSpec, result: TensorSpec, *, generated: bool, sparse: bool) -> None:
-    """Raises DeviceError for what the programs refuse, in their order."""
+    """Raises DeviceError like the programs, with checks in the same order."""
     place = result.memory_config
     words, own = ("gather_codegen: index", "gather_codegen: output") if generated else ("Index", "Output")
     other_shape = (

@@ -56,7 +56,7 @@ INSIDE = (Scheme.INTERLEAVED, Scheme.HEIGHT_SHARDED)
 
 
 def refusals(call: GridSampleArguments) -> Iterator[str]:
-    """What the real library says of a call, in its order."""
+    """The real library's errors for a call, in its order."""
     images, grid = call.images, call.grid
     for name, tensor, axes in (("Input", images, "N, H, W, C"), ("Grid", grid, "N, H_out, W_out, coords")):
         if len(tensor.shape) != 4:
@@ -187,7 +187,7 @@ def _two_readers(call: GridSampleArguments, spec: DeviceSpec) -> bool:
 
 
 def _place(call: GridSampleArguments, points: int, spec: DeviceSpec) -> MemoryConfig:
-    """Where the result lies: in shards, unless grid and result are interleaved and numbers are interpolated."""
+    """The memory of the result: in shards, unless grid and result are interleaved and numbers are interpolated."""
     grid, wanted = call.grid, call.place or call.grid.memory_config
     shards = grid.memory_config.shard_spec
     if shards is None and (wanted.shard_spec is not None or (call.mode != "nearest" and not wanted.is_sharded())):

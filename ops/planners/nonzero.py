@@ -17,7 +17,7 @@ WORD_BYTES = UINT32.storage.itemsize
 
 
 def plan_nonzero(source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
-    """Plan the "count" and the "places" of the tensor "input"; raises DeviceError where the library refuses it."""
+    """Plan the "count" and the "places" of the tensor "input"; raises DeviceError if the library refuses the call."""
     where = DRAM_MEMORY_CONFIG if place is None else place
     for text in _refusals(source, where, spec):
         raise DeviceError(text)

@@ -181,7 +181,7 @@ def _require(owner: str, refusals: Iterable[str]) -> None:
 
 
 def _update_refusals(call: PagedUpdateArguments) -> Iterator[str]:
-    """What is wrong with the tensors but their shards, in the library's order."""
+    """The errors of the tensors but their shards, in the library's order."""
     cache, source = call.cache, call.source
     if source.layout is not Layout.TILE:
         yield "Input tensor in non-fused update_cache must be tilized"
@@ -258,7 +258,7 @@ def _sharded_table_refusals(call: PagedUpdateArguments, table: TensorSpec) -> It
 
 
 def _modulo_refusals(modulo: int | None, rows: int, table: TensorSpec) -> Iterator[str]:
-    """What is wrong with the rows behind which a user begins again, for blocks of ``rows``."""
+    """The errors of the ring size of a user's rows, in blocks of ``rows``."""
     if modulo is None:
         return
     if modulo <= 0 or modulo % rows:
@@ -286,7 +286,7 @@ def _index_refusals(indices: TensorSpec | None) -> Iterator[str]:
 
 
 def _shard_refusals(call: PagedUpdateArguments) -> Iterator[str]:
-    """What is wrong with the shards of the input, in the library's order."""
+    """The errors of the shards of the input, in the library's order."""
     source = call.source
     if not source.memory_config.is_sharded():
         yield "Expect input_tensor to be sharded"

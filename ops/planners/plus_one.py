@@ -69,7 +69,7 @@ def _buffer_refusals(source: TensorSpec, buffers: tuple[CircularBuffer, ...], sp
 
 
 def _refusals(source: TensorSpec) -> Iterator[str]:
-    """What the library refuses, in its order."""
+    """The refusals of the library, in its order."""
     if source.data_format not in (INT32, UINT32):
         yield "Only INT32 and UINT32 is supported for inputs!"
     if source.layout is not Layout.ROW_MAJOR:

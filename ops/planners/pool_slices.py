@@ -1,4 +1,4 @@
-"""Pools of images in DRAM that L1 does not hold: slices of the output, pooled one after the other.
+"""Pools of images in DRAM that L1 does not hold: slices of the output, pooled in sequence.
 
 Rules: ttnn 0.81.1, compared with the real planner; the slices are those of convolutions (`ops.planners.conv.slicing`).
 """

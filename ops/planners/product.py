@@ -40,7 +40,7 @@ class ProductArguments(OneAxisArguments):
 
 
 def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -> Plan:
-    """Plan the product of the tensor "input" along an axis; raises DeviceError where the library refuses it."""
+    """Plan the product of the tensor "input" along an axis; raises DeviceError if the library refuses the call."""
     rank = len(source.shape)
     place = source.memory_config if call.place is None else call.place
     alone = call.dim is None or rank == 1

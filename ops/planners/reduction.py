@@ -93,7 +93,7 @@ def axes_of_reduction(dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def plan_reduction(source: TensorSpec, call: ReduceArguments, spec: DeviceSpec) -> Plan:
-    """Plan a reduction of the tensor "input"; raises DeviceError where the library refuses it."""
+    """Plan a reduction of the tensor "input"; raises DeviceError if the library refuses the call."""
     require_reducible(source.data_format, call)
     return plan_of(source, spec, lambda builder, tensor: _Reducer(builder, tensor, call).planned(), attempts=True)
 

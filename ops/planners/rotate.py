@@ -32,7 +32,7 @@ class RotateArguments:
 
 
 def refusals(call: RotateArguments) -> Iterator[str]:
-    """What the real library says of a call, in its order."""
+    """The real library's errors for a call, in its order."""
     images = call.images
     if len(images.shape) != 4:
         yield f"Input tensor must be 4D (N, H, W, C), got rank {len(images.shape)}\ninput_tensor: reshape it"
@@ -73,7 +73,7 @@ def refusals(call: RotateArguments) -> Iterator[str]:
 
 
 def plan_rotate(call: RotateArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call of the tensor "input"; raises DeviceError where the library refuses it."""
+    """Plan a call of the tensor "input"; raises DeviceError if the library refuses the call."""
     images, place = call.images, call.place or call.images.memory_config
     result = TensorSpec(images.shape, images.data_format, Layout.ROW_MAJOR, place)
     require_shard_spec(place, in_rows=True)

@@ -158,7 +158,7 @@ def _buffers(
 
 
 def _place(call: TernaryArguments, spec: DeviceSpec) -> MemoryConfig:
-    """Where the result goes: the caller's place, else that of the tensor with the most cores, else the first's."""
+    """The memory of the result: the caller's, else that of the tensor with the most cores, else the first tensor's."""
     if call.target is not None:
         return call.target.memory_config
     first, place, shape = call.tensors[0], call.place, shape_of(call)

@@ -51,7 +51,7 @@ def plan_tilize(
 ) -> Plan:
     """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
 
-    ``cores`` are those that may be used; None for all. With ``by_tile`` one core tilizes tile by tile.
+    ``cores`` are the cores that may be used; None for all. With ``by_tile`` one core tilizes tile by tile.
     """
     where = source.memory_config if place is None else place
     require_shard_spec(where, in_rows=False)
@@ -226,7 +226,7 @@ def plan_untilize_with_unpadding(
 ) -> Plan:
     """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a shape of as many axes or more.
 
-    Axes behind those of the tensor are left out. ``cores`` are those that may be used; None for all.
+    Axes behind those of the tensor are left out. ``cores`` are the cores that may be used; None for all.
     """
     rank, way_out = len(source.shape), "output_tensor_end: give an index for each axis of the tensor"
     if len(shape) < rank:
@@ -252,7 +252,7 @@ def plan_typecast(
 ) -> Plan:
     """Plan the tensor "input" in another format, written into the caller's tensor "target" if there is one.
 
-    ``cores`` are those that may be used; None for all.
+    ``cores`` are the cores that may be used; None for all.
 
     Raises DeviceError for another sharding, a format without rows, or a target of another format, shape or layout.
     """
@@ -390,7 +390,7 @@ def _may_redistribute(
 def plan_interleaved_to_sharded(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
-    """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for what the program can not do."""
+    """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for unsupported calls."""
     result = source.changed(memory_config=place, data_format=data_format)
     require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
     shards = place.shard_spec
@@ -415,7 +415,7 @@ def plan_interleaved_to_sharded(
 def plan_sharded_to_interleaved(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, data_format: DataFormat | None = None
 ) -> Plan:
-    """Plan an interleaved copy of the sharded tensor "input"; raises DeviceError for what the program can not do."""
+    """Plan an interleaved copy of the sharded tensor "input"; raises DeviceError for unsupported calls."""
     shards = source.memory_config.shard_spec
     if shards is None:
         raise DeviceError("Input tensor must be sharded\ninput_tensor: it is interleaved already")
@@ -439,7 +439,7 @@ def plan_sharded_to_interleaved(
 def plan_reshard(
     source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, *, target: TensorSpec | None = None
 ) -> Plan:
-    """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for what the program can not do.
+    """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for unsupported calls.
 
     The shards are those of the tensor "target" if there is one, into which the program writes, whatever ``place`` is.
     """

@@ -68,7 +68,7 @@ def scratchpad(name: str, size_bytes: int, data_format: DataFormat, cores: CoreR
 
 
 def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
-    """What the real library says of a circular buffer on a tensor that has fewer bytes in a bank; None if it fits."""
+    """The library's error text for a circular buffer on a tensor that has fewer bytes in a bank; None if it fits."""
     if size_bytes <= bank_bytes:
         return None
     return (
@@ -80,7 +80,7 @@ def view_refusal(size_bytes: int, bank_bytes: int) -> str | None:
 def views_refusal(
     buffers: Iterable[CircularBuffer], tensors: Iterable[PlanTensor], spec: DeviceSpec, hint: str
 ) -> str | None:
-    """What the real library says of the first buffer on a tensor in DRAM, or of too few bytes; None if all fit."""
+    """The real library's error text for the first buffer on a tensor in DRAM, or for too few bytes; None if all fit."""
     named = {tensor.name: tensor.spec for tensor in tensors}
     for buffer_ in buffers:
         tensor = None if buffer_.view_of is None else named.get(buffer_.view_of)
@@ -95,13 +95,13 @@ def views_refusal(
 
 
 def association_refusal(tensors: Iterable[PlanTensor]) -> str | None:
-    """What the real library says of the first tensor in DRAM among those with a circular buffer; None if none is."""
+    """The library's error text for the first tensor in DRAM that has a circular buffer; None if there is none."""
     refused = (f"{ONLY_L1}\n{tensor.name}: give its shards in L1" for tensor in tensors if in_dram(tensor.spec))
     return next(refused, None)
 
 
 def borrowing_refusal(borrowed: Iterable[tuple[str, str, PlanTensor]]) -> str | None:
-    """What the real library says of the first dataflow buffer that borrows shards in DRAM; None if none does.
+    """The real library's error text for the first dataflow buffer that borrows shards in DRAM; None if none does.
 
     ``borrowed`` are the library's names of each buffer and of its tensor, and the tensor, in the library's order.
     """

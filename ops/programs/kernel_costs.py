@@ -270,7 +270,7 @@ def waited_write_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool) -
 
 
 def read_stick_cycles(spec: DeviceSpec, stick_bytes: float, *, readers: int = 0) -> float:
-    """A stick of DRAM in a group that is requested and then waited for; arguments as of `waited_read_cycles`."""
+    """A stick of DRAM in a group that is requested and then waited for; arguments as in `waited_read_cycles`."""
     costs = spec.costs_of(StickCosts)
     behind = costs.group_wait_share * shared_cycles(spec, readers * stick_bytes)
     return costs.stick_cycles + page_cycles(spec, stick_bytes, costs.page_rate_share) + behind

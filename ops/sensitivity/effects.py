@@ -57,7 +57,7 @@ class FixedOperation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedLaunches:
-    """Programs with the cycles of their kernels on one device, one after the other."""
+    """Programs with the cycles of their kernels on one device, in sequence."""
 
     queue: tuple[Launch, ...]
     program: str = "launch"

@@ -157,7 +157,7 @@ def _in_target(builder: PlanBuilder, target: PlanTensor, shape: tuple[int, ...],
 
 
 def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, *, fused: bool) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     index, shards = call.indices, place.shard_spec
     if index.data_format not in (UINT32, BFLOAT16):
         yield "Input must be UINT32 or BFLOAT16"

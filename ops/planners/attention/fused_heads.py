@@ -99,7 +99,7 @@ def _results(call: FusedSplitArguments, size: int) -> list[TensorSpec]:
 
 
 def _refusals(call: FusedSplitArguments) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     source, config = call.source, call.source.memory_config
     if source.data_format not in (BFLOAT16, BFLOAT8_B):
         yield "Unsupported data format"

@@ -9,7 +9,7 @@ Counts = tuple[int, int, int]  # Heads of queries, heads of keys, and columns of
 
 
 def refusals_of_shards(source: TensorSpec, other: TensorSpec | None, counts: Counts, cores: int) -> Iterator[str]:
-    """What is wrong with the shards of a projection, or of queries with keys and values apart, on a device's cores."""
+    """The errors of the shards of a projection, or of queries with keys and values apart, on a device's cores."""
     shards, (heads, kv_heads, size) = source.shards, counts
     if shards.orientation is not ShardOrientation.ROW_MAJOR:
         yield f"Input tensor shard orientation must be ROW_MAJOR but got ShardOrientation::{shards.orientation.name}"
@@ -45,7 +45,7 @@ def _unlike(source: TensorSpec, other: TensorSpec) -> Iterator[str]:
 
 
 def refusals_of_other_shards(other: TensorSpec, kv_heads: int, size: int) -> Iterator[str]:
-    """What is wrong with the shards of keys and values apart from queries."""
+    """The errors of the shards of keys and values apart from queries."""
     (high, wide), used, rows = other.shards.shape, other.shards.num_cores(), other.matrix[0]
     if high != rows:
         yield f"KV tensor shard spec shape[0] ({high}) must equal physical volume / padded shape[-1] ({rows})"

@@ -274,7 +274,7 @@ def _kind_refusals(source: TensorSpec) -> Iterator[str]:
 
 
 def _refusals(call: SplitArguments, place: MemoryConfig, spec: DeviceSpec) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     source, grouped = call.source, call.program == "CreateQKVHeads"
     yield from _kind_refusals(source)
     depth = side(source.padded_shape, 1)

@@ -1,4 +1,4 @@
-"""Plans that split and join heads of one token for each user. Rules: ttnn 0.81.1, compared with its plans."""
+"""Plans that split and join heads of one token per user. Rules: ttnn 0.81.1, compared with its plans."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ def _split_results(call: SplitDecodeArguments, size: int, spec: DeviceSpec) -> l
 
 
 def _split_refusals(call: SplitDecodeArguments, size: int) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     source, shards = call.source, call.source.memory_config.shard_spec
     unsupported = f"Unsupported input shape = Shape({list(source.shape)})"
     if source.data_format not in FORMATS:
@@ -290,7 +290,7 @@ def _on_some_cores(call: JoinDecodeArguments) -> bool:
 
 
 def _join_refusals(call: JoinDecodeArguments) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     source, place = call.source, call.source.memory_config
     first, users, heads, size = (side(source.padded_shape, axis) for axis in (0, 1, 2, -1))
     if source.data_format not in FORMATS:

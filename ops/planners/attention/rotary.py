@@ -115,7 +115,7 @@ def _shards(source: TensorSpec, spec: DeviceSpec) -> ShardSpec:
 
 
 def _faults(call: RotaryArguments, place: MemoryConfig) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     if call.cosines.data_format != call.sines.data_format:
         yield "Cos and Sin dtypes must match"
     shards, columns = call.source.memory_config.shard_spec, call.source.padded_shape[-1]

@@ -90,7 +90,7 @@ def _whole(call: RotaryLlamaArguments, spec: DeviceSpec) -> RotaryLlama:
 
 
 def _decoded(call: RotaryLlamaArguments) -> RotaryLlama:
-    """The program of one token for each user, on the rectangle around the cores of the shards."""
+    """The program of one token per user, on the rectangle around the cores of the shards."""
     shards = call.source.shards
     box = CoreRangeSet([shards.grid.bounding_box()])
     users = call.source.padded_shape[1]
@@ -126,7 +126,7 @@ def _dealt(tensor: TensorSpec) -> tuple[object, ...]:
 
 
 def _refusals(call: RotaryLlamaArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What the library refuses, in its order."""
+    """The refusals of the library, in its order."""
     source, cosines, columns = call.source, call.cosines, side(call.source.shape, -1)
     for name, tensor in zip(
         ("input tensor", "cos tensor", "sin tensor", "transformation matrix"), call.tensors, strict=True
@@ -189,7 +189,7 @@ def _whole_refusals(call: RotaryLlamaArguments) -> Iterator[str]:
 
 
 def _matrix_refusals(matrix: TensorSpec, rows: int, columns: int) -> Iterator[str]:
-    """What is wrong with a matrix, of which a core sees so many rows and columns."""
+    """The errors of a matrix, of which each core reads a part of this size."""
     if side(matrix.shape, 0) != 1 or side(matrix.shape, 1) != 1:
         yield "Transformation matrix must have 1st & 2nd dim equal to 1"
     if columns != TILE:

@@ -53,7 +53,7 @@ class AttentionArguments:
         return 1.0 / sqrt(self.query.shape[-1]) if self.scale is None else self.scale
 
     def result(self) -> TensorSpec:
-        """The result; raises DeviceError for a place that does not hold it."""
+        """The result; raises DeviceError for a memory that cannot hold it."""
         place, shape = DRAM_MEMORY_CONFIG if self.place is None else self.place, self.query.shape
         require_shard_spec(place, in_rows=self.query.layout is Layout.ROW_MAJOR)
         if self.joined and len(shape) == RANK:

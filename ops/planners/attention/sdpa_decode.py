@@ -1,4 +1,4 @@
-"""Plans of attention of one token for each user. Rules: ttnn 0.81.1 (sdpa_decode), compared with its plans."""
+"""Plans of attention of one token per user. Rules: ttnn 0.81.1 (sdpa_decode), compared with its plans."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class DecodeArguments:
         return DRAM_MEMORY_CONFIG if self.place is None else self.place
 
     def result(self) -> TensorSpec:
-        """The result; raises DeviceError for a place that does not hold it."""
+        """The result; raises DeviceError for a memory that cannot hold it."""
         require_shard_spec(self.written, in_rows=self.query.layout is Layout.ROW_MAJOR)
         shape = (self.query.shape[0], self.users, *self.query.shape[2:])
         return TensorSpec(shape, self.query.data_format, self.query.layout, self.written)
@@ -169,7 +169,7 @@ def _wide(call: DecodeArguments) -> int:
 
 
 def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What the library refuses, in its order."""
+    """The refusals of the library, in its order."""
     place = call.written
     side(call.query.shape, 2)  # the library counts heads, and plans the result, before it looks at tensors
     call.result().require_on(spec)
@@ -203,7 +203,7 @@ def _refusals(call: DecodeArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _chunk_refusals(call: DecodeArguments) -> Iterator[str]:
-    """What is wrong with chunks of keys."""
+    """The errors of chunks of keys."""
     chunk = call.chunk_keys
     if call.chunk & (call.chunk - 1):
         yield f"User provided k_chunk_size must be power of 2, got: {call.chunk}"
@@ -214,7 +214,7 @@ def _chunk_refusals(call: DecodeArguments) -> Iterator[str]:
 
 
 def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
-    """What is wrong with formats and layouts."""
+    """The errors of formats and layouts."""
     query, key, value = call.query, call.key, call.value
     for tensor in (query, key, value):
         if tensor.data_format not in FORMATS:
@@ -226,7 +226,7 @@ def _operand_refusals(call: DecodeArguments) -> Iterator[str]:
 
 
 def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
-    """What is wrong with rows of tiles of queries that have a position each."""
+    """The errors of rows of tiles of queries that have a position each."""
     name, query = "spec_multi_pos_tiles", call.query.padded_shape
     rows = side(query, 2)
     if not call.causal:
@@ -256,7 +256,7 @@ def _candidate_refusals(call: DecodeArguments, count: int) -> Iterator[str]:
 
 
 def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
-    """What is wrong with a mask, whose users and batch count for nothing."""
+    """The errors of a mask; its users and batch are ignored."""
     if call.causal:
         yield "attn_mask must not be provided when is_causal=True. Pass is_causal=False to use an explicit mask."
     for what, own, wanted in (
@@ -277,7 +277,7 @@ def _mask_refusals(call: DecodeArguments, mask: TensorSpec) -> Iterator[str]:
 
 
 def _position_refusals(call: DecodeArguments, positions: TensorSpec) -> Iterator[str]:
-    """What is wrong with the shape of positions, whose last axis has all of them."""
+    """The errors of the shape of positions, which the last axis must hold."""
     shape = positions.padded_shape
     if prod(shape) != shape[-1]:
         yield (
@@ -287,7 +287,7 @@ def _position_refusals(call: DecodeArguments, positions: TensorSpec) -> Iterator
 
 
 def _sink_refusals(call: DecodeArguments, sinks: TensorSpec) -> Iterator[str]:
-    """What is wrong with sinks."""
+    """The errors of sinks."""
     if len(sinks.padded_shape) != 2:
         yield "Attention sink must have 2 dimensions"
     rows, columns = sinks.padded_shape
@@ -302,7 +302,7 @@ def _sink_refusals(call: DecodeArguments, sinks: TensorSpec) -> Iterator[str]:
 
 
 def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
-    """What is wrong with the memories of the operands and of the result."""
+    """The errors of the memories of the operands and of the result."""
     query, layout = call.query, call.query.memory_config.memory_layout
     if query.memory_config.is_sharded() and layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         yield f"Q tensor memory layout must be HEIGHT_SHARDED when sharded but got TensorMemoryLayout::{layout.name}"
@@ -344,7 +344,7 @@ def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
 
 
 def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]:
-    """What is wrong with queries that share heads of keys."""
+    """The errors of queries that share heads of keys."""
     if place.is_sharded():
         yield "Sharded output not supported for GQA"
     if call.query.data_format != BFLOAT16:
@@ -355,7 +355,7 @@ def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
 
 
 def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
-    """What is wrong with the number of users of keys and values that are not in blocks, whatever their ranks."""
+    """The errors of the number of users of keys and values that are not in blocks, whatever their ranks."""
     users = call.users
     for name, tensor in (("K", call.key), ("V", call.value)):
         if call.shared and tensor.padded_shape[0] != 1:
@@ -367,7 +367,7 @@ def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
 
 
 def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
-    """What is wrong with keys and values that are not in blocks."""
+    """The errors of keys and values that are not in blocks."""
     yield from _batch_refusals(call)
     shapes, chunk = (call.query.padded_shape, call.key.padded_shape, call.value.padded_shape), call.chunk_keys
     rows, value_rows = (side(shape, -2) for shape in shapes[1:])
@@ -395,7 +395,7 @@ def _cache_refusals(call: DecodeArguments) -> Iterator[str]:
 
 
 def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
-    """What is wrong with keys and values in blocks, and with their table."""
+    """The errors of keys and values in blocks, and of their table."""
     shapes, positions = (call.key.padded_shape, call.value.padded_shape, call.query.padded_shape), call.indices
     users = call.users
     if call.causal and positions is None:
@@ -431,7 +431,7 @@ def _table_refusals(call: DecodeArguments, table: TensorSpec) -> Iterator[str]:
 
 
 def _modulo_refusals(modulo: int, rows: int, window: int) -> Iterator[str]:
-    """What is wrong with the keys behind which those of a user begin again, in blocks of ``rows``."""
+    """The errors of the ring size of a user's keys, in blocks of ``rows``."""
     name = "cache_position_modulo"
     if not modulo:
         yield f"{name} must be > 0 when provided"

@@ -91,7 +91,7 @@ def _results(call: SeparateArguments, size: int) -> list[TensorSpec]:
 
 
 def _refusals(call: SeparateArguments) -> Iterator[str]:
-    """What the device operation refuses, in its order."""
+    """The refusals of the device operation, in its order."""
     source, other = call.source, call.other
     tensors = (("Q", source), ("KV", other))
     if source.data_format not in FORMATS or other.data_format != source.data_format:
@@ -133,7 +133,7 @@ def _refusals(call: SeparateArguments) -> Iterator[str]:
 
 
 def _uneven(batch: int, rows: int, columns: int, across: int, down: int) -> Iterator[str]:
-    """What is wrong with a tensor whose cores do not have as many tiles each."""
+    """The errors of a tensor whose cores have different numbers of tiles."""
     why = "to ensure that each core gets an even amount of tiles"
     if columns % (across * TILE):
         yield (

@@ -157,7 +157,7 @@ def _check_shape(result: TensorSpec, shape: tuple[int, ...]) -> None:
 
 
 def _check(call: SoftmaxArguments, source: TensorSpec, mask: TensorSpec | None, spec: DeviceSpec) -> None:
-    """Raises DeviceError for what the device operation refuses, in its order."""
+    """Raises DeviceError like the device operation, with checks in the same order."""
     if source.layout is not Layout.TILE:
         raise DeviceError(NOT_TILED)
     if source.data_format not in FORMATS:

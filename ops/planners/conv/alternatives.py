@@ -51,7 +51,7 @@ def alternatives(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int)
 
 
 def automatic(call: ConvCall) -> Iterator[Alternative]:
-    """The call with all settings left to the library, from its place and from DRAM; then each scheme, from DRAM."""
+    """The call with all settings left to the library, with its input in place and in DRAM; then each scheme in DRAM."""
     config = ConvConfig(weights_format=call.weight_format, activation=call.conv_config.activation)
     plain = replace(call, conv_config=config, slice_config=None, memory_config=None)
     lying = [plain] if call.input.spec.memory_config.is_sharded() or not _in_l1(plain) else [plain, _from_dram(plain)]
@@ -96,7 +96,7 @@ def _in_l1(call: ConvCall) -> bool:
 
 
 def _lighter(call: ConvCall) -> Iterator[Alternative]:
-    """Without what only saves time, or keeps the input."""
+    """The call without options that only save time, or keep the input."""
     for name, value in (LIGHTER | ({"deallocate_activation": True} if _in_l1(call) else {})).items():
         if getattr(call.conv_config, name) is not value:
             yield _with(call, name, **{name: value})

@@ -90,7 +90,7 @@ class Operand:
 
 
 class Lowering(StrEnum):
-    """Lowerings of the forward operation; the values are the names that users give."""
+    """Lowerings of the forward operation; member values are the public names."""
 
     ZERO_INSERTION = "zero_insertion"
     PHASE = "phase"
@@ -99,7 +99,7 @@ class Lowering(StrEnum):
 
 
 def lowering_of(name: object, caller: str, known: Sequence[Lowering] = tuple(Lowering)) -> Lowering:
-    """The lowering of a name; raises ArgumentError for one that is not known, and warns of the former name "frame"."""
+    """The lowering of a name; raises ArgumentError for an unknown name, and warns about the former name "frame"."""
     if isinstance(name, str) and name == "frame":
         warnings.warn(f'{caller}: lowering="frame" is now called "zero_insertion"', FutureWarning, stacklevel=3)
         return Lowering.ZERO_INSERTION
@@ -128,7 +128,7 @@ class ConvRules:
 
     @property
     def by_phases(self) -> bool:
-        """Whether output phases are computed one after the other without inserted zeros."""
+        """Whether output phases are computed in sequence without inserted zeros."""
         return self.lowering is Lowering.PHASE
 
     @property
@@ -433,11 +433,11 @@ class ConvCall:
         return self.in_one_piece and not self.input.on_host and self.input.spec.memory_config.is_sharded()
 
     def slices_skip_dram(self, slices: int) -> bool:
-        """Whether so many slices, given or found for a given slice config, mean the L1 path instead."""
+        """Whether this number of slices, given or found for a slice config, means the L1 path instead."""
         return self.slice_config is not None and slices == 1 and self.rules.one_slice_skips_dram
 
     def input_alignment(self, memory: MemoryConfig, *, row_major: bool | None = None, matmul: bool = False) -> int:
-        """Channels that a shard of the input is a multiple of, asked with the memory that it came in."""
+        """The multiple of channels in a shard of the input, given the input's original memory."""
         shards = memory.shard_spec
         return channel_alignment(
             memory.memory_layout,
@@ -459,7 +459,7 @@ class ConvCall:
 
     @property
     def flattened_memory(self) -> MemoryConfig:
-        """The place of an input on the device as rows of channels."""
+        """The memory of an input on the device as rows of channels."""
         return memory_after(self.input.spec, flattened(self.input.spec.shape))
 
     def output_lengths(self, *, unsigned: bool = False) -> tuple[int, int]:

@@ -34,7 +34,7 @@ POSITIONS: Final = 1 << 32  # the kernels of the real library count positions in
 
 
 def check_arguments(call: ConvCall, spec: DeviceSpec) -> None:
-    """Refuses a call that the real library refuses."""
+    """Raises an error for a call that the real library refuses."""
     if call.rules.transposed:
         config = call.slice_config
         if config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices:
@@ -47,9 +47,9 @@ def check_arguments(call: ConvCall, spec: DeviceSpec) -> None:
 
 
 def check_search(call: ConvCall, spec: DeviceSpec) -> None:
-    """Refuses a transposed convolution that the real library refuses while it searches for a number of slices.
+    """Raises the errors of the real library's search for a number of slices of a transposed convolution.
 
-    The library estimates the whole image first, and asks for the format of the weights in the course of that.
+    The library first estimates the whole image, which needs the format of the weights.
     """
     refuse_first(call, (stride_given, _given_layout, _searching))
     if slicing.estimates(call, spec):
@@ -64,7 +64,7 @@ def check_folded(call: ConvCall) -> None:
 
 
 def check_possible(call: ConvCall, free_l1_bytes: int | None = None, *, prepares: bool = False) -> None:
-    """Refuses a call that is not simulated, or that crashes the real library or never returns from it.
+    """Raises an error for a call that is not simulated, or that crashes or hangs the real library.
 
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. A preparation (`prepares`)
     folds no input.
@@ -197,7 +197,7 @@ def _input_volume(call: ConvCall) -> Iterator[str]:
 
 
 def input_rank(call: ConvCall) -> Iterator[str]:
-    """An input that is dealt to cores as it is, with other than four axes; images for slices have four in any case."""
+    """The refusal of an unsliced input whose rank is not 4; images for slices always have rank 4."""
     spec = call.input.spec
     axes = len(spec.shape)
     if axes == IMAGE_AXES or call.folding is not None or not call.in_one_piece:
@@ -286,10 +286,10 @@ def block_width(call: ConvCall) -> Iterator[str]:
 
 
 def placing(call: ConvCall) -> Iterator[str]:
-    """Cores and blocks, in the order in which the real library meets them.
+    """The errors of cores and blocks, in the real library's order.
 
-    The library keeps shards, or cuts slices into shards, before it estimates anything. It estimates a scheme that it
-    has to choose first of all, and so a number of slices; it does not estimate a scheme that the call gives.
+    The library keeps shards, or shards slices, before it estimates. It estimates first if it has to choose a scheme or
+    a number of slices; it does not estimate a given scheme.
     """
     for check in _placing_checks(call):
         yield from check(call)
@@ -365,7 +365,7 @@ def _sizes(call: ConvCall) -> Iterator[str]:
 
 
 def groups_divide(call: ConvCall) -> Iterator[str]:
-    """Groups of which each has as many channels."""
+    """The refusal of groups that do not divide the channels."""
     for name in ("in_channels", "out_channels"):
         if call.groups and getattr(call, name) % call.groups:
             yield f"groups must divide {name}, but {getattr(call, name)} is no multiple of {call.groups}"

@@ -1,6 +1,6 @@
-"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/reference/planning.md, L1 path); slices run it, too.
+"""The L1 path: shard, prepare weights, halo, move, conv2d (docs/reference/planning.md, L1 path); also for slices.
 
-A call by output phases takes the same steps with weights and a program of its own.
+A call by output phases takes the same steps with its own weights and program.
 """
 
 from collections.abc import Hashable, Iterator
@@ -180,7 +180,7 @@ def _halo(
 def _halo_refusals(
     partitioned: PartitionedConv, sharded: PlanTensor, plan: halo_plan.HaloPlan, spec: DeviceSpec
 ) -> Iterator[str]:
-    """Why the halo can not address the cores or read the shards, in the real library's words and ours."""
+    """Why the halo can not address the cores or read the shards, with the real library's text and ours."""
     config = partitioned.layout.config
     box = config.cores.bounding_box()
     if config.cores.num_cores() != box.num_cores() or box.start != CoreCoord(0, 0):
@@ -204,7 +204,7 @@ def _halo_refusals(
 def _conv_refusals(
     partitioned: PartitionedConv, weight: PlanTensor, bias: list[PlanTensor], *, too_many_indices: bool
 ) -> Iterator[str | None]:
-    """Why the conv2d program does not read its input or its operands, in the real library's words and ours."""
+    """Why the conv2d program does not read its input or its operands, with the real library's text and ours."""
     layout, problem, options = partitioned.layout, partitioned.problem, partitioned.options
     shards, config = partitioned.input_memory.shard_spec, layout.config
     width, rows = None if shards is None else shards.shape[1], weight.spec.padded_shape[-2]
@@ -368,7 +368,7 @@ def phase_weights(partitioned: PartitionedConv) -> PreparePhaseWeights:
 
 
 def check_phase_weights(plan: Plan, call: ConvCall) -> None:
-    """Refuses weights on the device that were prepared for anything else than this plan of output phases."""
+    """Raises ArgumentError for weights on the device that were not prepared for this plan of output phases."""
     if call.weight.on_host:
         return
     prepared = call.weight.created_by

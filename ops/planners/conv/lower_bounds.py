@@ -33,7 +33,7 @@ from ops.window import NoWindowError
 
 
 class Extent(IntEnum):
-    """The calls that a lower bound holds for, by what may differ from the call that is asked about."""
+    """The calls that a lower bound holds for, by the differences that they may have from a given call."""
 
     CALL = 0  # Nothing
     BLOCKS = 1  # Blocks and readers; the cores stay the same
@@ -93,7 +93,7 @@ UNKNOWN = LowerBound()  # nothing is known without a plan
 
 @dataclass(slots=True)
 class ConvTimes:
-    """The cycles of convolutions on a device, each worked out once."""
+    """A cache of the cycles of convolutions on a device."""
 
     device_spec: DeviceSpec
     _walked: dict[Conv2dOp, int] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class ConvTimes:
 
 @dataclass(slots=True)
 class LowerBounds:
-    """Lower bounds of calls that differ in their configs and slices; what they have in common is worked out once."""
+    """Lower bounds of calls that differ in their configs and slices; common parts are computed once."""
 
     times: ConvTimes  # On the device of the calls
     free_l1_bytes: int  # Free bytes of every L1 bank when the call begins
@@ -122,9 +122,9 @@ class LowerBounds:
         return self.times.device_spec
 
     def of(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound:
-        """Lower bound of a call, or of all calls that are like it up to `extent`; raises what its plan would raise.
+        """Lower bound of a call, or of all calls that differ from it up to `extent`; raises the errors of its plan.
 
-        Unknown for matmuls, folded windows, output phases and split calls, and where slices depend on what may differ.
+        Unknown for matmuls, folded windows, output phases and split calls, and if slices depend on the differences.
         """
         on_l1_path, config = call.takes_l1_path, call.conv_config
         if extent:
@@ -152,7 +152,7 @@ class LowerBounds:
         )
 
     def of_starts(self, call: ConvCall) -> LowerBound:
-        """The bound of calls with the slices of a call, whatever else they are: that their operations start."""
+        """The bound of all calls with the slices of a call: the start of their operations."""
         slices = call.slice_config
         if slices is None or slices.num_slices < 2 or call.is_matmul or call.folds:
             return UNKNOWN
@@ -170,7 +170,7 @@ class LowerBounds:
         return int(min(costs.start_cycles, costs.compiled_start_cycles, costs.local_start_cycles))
 
     def _copy_cycles(self, call: ConvCall, partitioned: PartitionedConv) -> int:
-        """A slice's window comes from DRAM, and its output goes there: on no more cores than the partition has."""
+        """The minimum cycles to copy a slice's window from DRAM and its output to DRAM, on the partition's cores."""
         window = partitioned.call.input.spec
         if window not in self._windows:
             self._windows[window] = self._window_cycles(call, window)
@@ -186,7 +186,7 @@ class LowerBounds:
         return int(movement_cycles(slice_movement(rows, window, spec), spec).cycles)
 
     def _written_cycles(self, call: ConvCall, partitioned: PartitionedConv) -> int:
-        """The output is written in tiles, or untilized first; rows of WIDTH shards lie on other cores by then."""
+        """The minimum cycles to write the output, in tiles or untilized; rows of WIDTH shards are on other cores."""
         spec, layout = self.device_spec, partitioned.layout
         costs, latency = spec.costs_of(MovementCosts), write_latency_cycles(spec, in_dram=True)
         if call.conv_config.output_layout is Layout.TILE:
@@ -242,7 +242,7 @@ class LowerBounds:
         )
 
     def _like(self, call: ConvCall, piece: ConvCall, extent: Extent, *, cut: bool) -> "_Piece":
-        """The bound of all pieces on the L1 path like that of a call, which may be cut into several."""
+        """The bound of all parts of a call on the L1 path, which may have several slices."""
         spec, partitioned = self.device_spec, partition_call(piece, self.device_spec)
         layout, buffers = partitioned.layout, ConvBuffers.of(partitioned.layout)
         joins = not piece.rules.transposed and layout.scheme is not WIDTH  # a member may join kernel rows
@@ -261,9 +261,9 @@ class LowerBounds:
 
 
 def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
-    """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as of `LowerBounds`.
+    """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as in `LowerBounds`.
 
-    Slices that differ only in their place count as one call. Empty for matmuls, folded windows, output phases and
+    Slices that differ only in their position count as one call. Empty for matmuls, folded windows, output phases and
     split calls.
     """
     if call.is_matmul or call.runs_by_phases or call.rules.splits or call.folds:
@@ -277,7 +277,7 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         return ((call, 1),)
 
     def slice_of(part: OutputSlice) -> ConvCall:
-        """A slice as a call of its own, whose window has come to L1."""
+        """A slice as a separate call, whose window is in L1."""
         dealt, data_format = input_cores(call, part, device_spec), call.input.spec.data_format
         shape = (1, 1, dealt.problem.in_rows, dealt.call.in_channels)
         row_format = BFLOAT16 if data_format.is_block else data_format
@@ -292,7 +292,7 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
 
 def _cuts(calls: Sequence[tuple[ConvCall, int]]) -> bool:
-    """Whether calls as of `l1_path_calls` are several slices."""
+    """Whether calls from `l1_path_calls` are several slices."""
     return sum(times for _, times in calls) > 1
 
 
@@ -377,13 +377,13 @@ class _Family:
 
 
 def _cores_key(partitioned: PartitionedConv) -> Hashable:
-    """Where the tensors of a call on the L1 path lie."""
+    """The cores of the tensors of a call on the L1 path, as a key."""
     layout = partitioned.layout
     return layout.config, layout.out_config, layout.shards, partitioned.input_memory, partitioned.reshards
 
 
 def _smallest(buffers: ConvBuffers) -> ConvBuffers:
-    """Buffers that take no more than those of any height of blocks and any readers, on the same cores."""
+    """The smallest buffers over all block heights and readers, on the same cores."""
     layout = buffers.layout
     blocks = replace(layout.blocks, act_h_tiles=1, subblock_h_tiles=1)
     layout = replace(layout, blocks=blocks, split_reader=False)

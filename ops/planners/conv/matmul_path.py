@@ -57,7 +57,7 @@ from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, Matmul
 def matmul_refusals(
     partitioned: PartitionedConv, op: MatmulOp, weights: TensorSpec, memory: MemoryConfig, device_grid: GridSpec
 ) -> Iterator[str]:
-    """Why no matmul program of a 1x1 convolution can be built, in the real library's words and ours."""
+    """Why no matmul program of a 1x1 convolution can be built, with the real library's text and ours."""
     problem = op.problem
     if (text := rows_of_weights(partitioned.call)) is not None:
         yield text
@@ -425,7 +425,7 @@ def _bias_refusal(bias: TensorSpec, output: TensorSpec, weight_columns: int, *, 
 
 
 def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryConfig:
-    """The cores of the output: as many as there are output blocks, from the input's first core on."""
+    """The cores of the output: one core per output block, starting with the input's first core."""
     place, box = layout.output_memory, layout.out_config.cores.bounding_box()
     shards = place.shard_spec
     if shards is None or layout.scheme is WIDTH:
@@ -449,7 +449,7 @@ def _cores_with_blocks(layout: ConvPartition, problem: MatmulProblem) -> MemoryC
 
 
 def _sharded_config(layout: ConvPartition) -> MatmulConfig:
-    """The program config for an input and an output that are sharded as those of a convolution.
+    """The program config for an input and an output that are sharded like those of a convolution.
 
     HEIGHT shards multiply by all weights, which are multicast; other shards multicast their channels as well, so that
     there is one K block for each core of a row.

@@ -361,7 +361,7 @@ def bias_refusals(call: ConvCall) -> Iterator[str]:
 
 
 def bias_shape(call: ConvCall) -> Iterator[str]:
-    """A bias on the host has one row of the call's output channels."""
+    """The refusal of a bias on the host that is not one row of the output channels."""
     if call.bias is None or not call.bias.on_host:
         return
     spec, wanted = call.bias.spec, [1, 1, 1, call.out_channels]
@@ -390,7 +390,7 @@ def _rank(name: str, wanted: str, operand: Operand) -> Iterator[str]:
 
 
 def weight_rank(call: ConvCall) -> Iterator[str]:
-    """Weights whose kernel is asked for, with fewer than four axes; those on the device where cores are chosen."""
+    """The refusal of weights with fewer than four axes if their kernel is needed; on the device to choose cores."""
     sharded = call.input.spec.memory_config.is_sharded() and not call.input.on_host
     chosen = not call.in_one_piece or (call.conv_config.shard_layout is None and not sharded)
     read = chosen and call.rules.transposed and call.weight.spec.shape
@@ -402,7 +402,7 @@ def weight_rank(call: ConvCall) -> Iterator[str]:
 
 
 def sliced_weight_rank(call: ConvCall) -> Iterator[str]:
-    """A weight of conv2d that is asked for its kernel first, to plan slices and to choose their scheme."""
+    """The refusal of conv2d weights whose kernel is needed first, to plan slices and to choose their scheme."""
     if call.conv_config.shard_layout is None and not call.in_one_piece:
         yield from weight_rank(call)
 
@@ -411,7 +411,7 @@ WAY_OUT = "prepare the weights for this call, or pass them on the host"
 
 
 def rows_of_weights(call: ConvCall) -> str | None:
-    """Why no program of a transposed convolution reads weights that lie on the device as they were made."""
+    """Why no program of a transposed convolution can read unprepared weights on the device."""
     weight = call.weight
     if weight.on_host or weight.name or not call.rules.transposed or weight.spec.layout is Layout.TILE:
         return None
@@ -488,7 +488,7 @@ def micro_op(
     buffers: ConvBuffers | None = None,
     k_blocks: tuple[KBlock, ...] | None = None,
 ) -> Conv2dOp:
-    """The program of a call, or of some phases of it; arguments as of `Conv2dOp.of`."""
+    """The program of a call, or of some phases of it; arguments as in `Conv2dOp.of`."""
     phases, activation = call.compute.fidelity_phases, call.conv_config.activation
     return Conv2dOp.of(layout, fidelity_phases=phases, activation=activation, buffers=buffers, k_blocks=k_blocks)
 

@@ -34,7 +34,7 @@ BYTES: Final = 2**64
 
 
 def check_call(call: ConvCall, spec: DeviceSpec, *, strict: bool, free_l1_bytes: int | None = None) -> None:
-    """Refuses a call that cannot be planned, or (strict) that the real library gets wrong, in the real library's order.
+    """Raises an error for a call that cannot be planned, or (strict) is wrong in the real library, in its order.
 
     ``free_l1_bytes`` are the free bytes of every L1 bank; None before anything is computed. Raises ArgumentError for
     the first failed check, or OutOfMemoryError if a tensor is larger than DRAM.
@@ -66,7 +66,7 @@ def _not_by_phases(call: ConvCall) -> Iterator[str]:
 
 
 def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_weights: bool, strict: bool) -> Plan:
-    """The plan of a call that was checked; arguments and errors as of `plan_convolution`.
+    """The plan of a call that was checked; arguments and errors as in `plan_convolution`.
 
     Raises ArgumentError if the plan is strict and would give a wrong result, or if it reads weights that were prepared
     for another plan of output phases.
@@ -87,7 +87,7 @@ def plan_call(call: ConvCall, spec: DeviceSpec, *, free_l1_bytes: int, returns_w
 
 
 def plan_split(call: ConvCall, spec: DeviceSpec, plan_part: PlanPart, *, free_l1_bytes: int) -> Plan:
-    """The plan of a call that becomes several calls of ttnn; errors as of `plan_call`."""
+    """The plan of a call that becomes several calls of ttnn; errors as in `plan_call`."""
     builder = builder_of(call, spec)
     image = dram_image(builder, builder.tensor("input"), call.image_shape, on_host=call.input.on_host)
     output = split_path(builder, call, image, plan_part, free_l1_bytes=free_l1_bytes)
@@ -156,11 +156,11 @@ def finished(builder: PlanBuilder, call: ConvCall, output: PlanTensor, *, return
 
 
 def wrapped_output(call: ConvCall) -> TensorSpec:
-    """A tensor in DRAM of as many pages as the real library allocates for an output of a call that `wraps`.
+    """A tensor in DRAM with the pages that the real library allocates for an output of a call that `wraps`.
 
-    The library counts elements and bytes in 64 bits, and pages in 32: calls of the real library, version 0.81.1, show
-    this. Where the bytes of an output in rows are no whole pages, its error named a few bytes less in two calls. Raises
-    ArgumentError if the remaining bytes are no whole pages.
+    As observed with version 0.81.1, the library counts elements and bytes in 64 bits, but pages in 32 bits. If the
+    bytes of a ROW_MAJOR output are not whole pages, its error named a few bytes less in two calls. Raises ArgumentError
+    if the remaining bytes are not whole pages.
     """
     (height, width), batch, channels = call.output_lengths(unsigned=True), call.batch_size, call.out_channels
     layout, number_format = call.conv_config.output_layout, call.output_format
@@ -273,9 +273,9 @@ class _PlannedSlice(NamedTuple):
 
 
 def _slices(builder: PlanBuilder, call: ConvCall, config: SliceConfig, image: PlanTensor, target: PlanTensor) -> None:
-    """One slice after the other; the first prepares the weights for all. Raises DeviceError if no slice reads input.
+    """Plans the slices in sequence; the first prepares the weights. Raises DeviceError if no slice reads input.
 
-    A slice that differs from an earlier slice only in its place repeats the steps on its own tensors.
+    A slice that differs from an earlier slice only in its position repeats the steps on its own tensors.
     """
     ready = call
     planned: dict[slicing.OutputSlice, _PlannedSlice] = {}

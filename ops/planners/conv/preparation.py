@@ -86,7 +86,7 @@ def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None
 
 
 def _searches(call: ConvCall) -> bool:
-    """Whether a number of slices is looked for; a transposed convolution does so for L1_FULL, too."""
+    """Whether a number of slices is searched; a transposed convolution searches even for L1_FULL."""
     config = call.slice_config
     if config is None or not call.rules.transposed:
         return not call.takes_l1_path and not (config and config.num_slices)
@@ -94,9 +94,9 @@ def _searches(call: ConvCall) -> bool:
 
 
 def _check_order(call: ConvCall) -> None:
-    """Slices, blocks and the output's cores as a preparation looks at them.
+    """The checks of slices, blocks and output cores in the order of a preparation.
 
-    Blocks come first where they are estimated: for a scheme that is chosen, and for shards that are not kept.
+    Blocks come first if they are estimated: for a scheme that the library chooses, and for shards that are not kept.
     """
     in_one_piece, layout = call.takes_l1_path, call.conv_config.shard_layout
     sharded = not in_one_piece or call.input.spec.memory_config.is_sharded()
@@ -111,7 +111,7 @@ def _check_order(call: ConvCall) -> None:
 
 
 def _bias_format(call: ConvCall) -> Iterator[str]:
-    """A bias is prepared in the format that its config says, which no tensor says instead."""
+    """The format of a prepared bias, which only its config can state."""
     if call.conv_config.weights_format is None:
         yield "bad optional access\nconv_config.weights_dtype: set it; the bias is prepared in the same data type"
 
@@ -185,7 +185,7 @@ def _missing_shard_layout(call: ConvCall) -> Iterator[str]:
 
 
 def _folded(call: ConvCall) -> ConvCall:
-    """The remaining call after its windows are folded into channels; its shards are those that the image has then."""
+    """The remaining call after its windows are folded into channels, with the shards of the folded image."""
     (rows, columns), (top, bottom, left, right), spec = call.stride, call.padding, call.input.spec
     height, width = (call.input_height + top + bottom) // rows, (call.input_width + left + right) // columns
     shape = (call.batch_size, height, width, rows * columns * call.in_channels)

@@ -1,7 +1,7 @@
-"""Cuts a call into slices of its output that fit L1 one at a time (docs/reference/planning.md, Slices).
+"""Splits a call into slices of its output that fit L1 one at a time (docs/reference/planning.md, Slices).
 
-A slice is a call of its own: a window of the input, with paddings that give exactly the slice's outputs. The number of
-slices is given, or the smallest number whose slices all fit L1 as the real library estimates it.
+A slice is a separate call: a window of the input, with paddings that give exactly the slice's outputs. The number of
+slices is given, or the smallest number whose slices all fit L1 by the real library's estimate.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -95,7 +95,7 @@ class OutputSlice(NamedTuple):
 
     @property
     def at_origin(self) -> "OutputSlice":
-        """The same slice without its place, on which nothing but the copies in and out depends."""
+        """The same slice without its position, on which only the copies in and out depend."""
         rows, columns = (0, self.rows[1] - self.rows[0]), (0, self.columns[1] - self.columns[0])
         return OutputSlice(rows, columns, self.down.at_origin, self.across.at_origin)
 
@@ -176,7 +176,7 @@ def _cutter(call: ConvCall, slice_type: SliceType) -> Callable[[tuple[int, int]]
 
 
 def slice_call(call: ConvCall, part: OutputSlice) -> ConvCall:
-    """The call that computes one slice: the call itself where the slice is all of it."""
+    """The call that computes one slice; the call itself if there is only one slice."""
     height, width = part.down.length, part.across.length
     padding = (*part.down.padding, *part.across.padding)
     more = (part.down.output_padding, part.across.output_padding)
@@ -242,7 +242,7 @@ class SliceCores(NamedTuple):
 
     @property
     def memory(self) -> MemoryConfig:
-        """The place of the window in L1."""
+        """The memory of the window in L1."""
         return partition.sharded_memory(self.cores, *self.shard)
 
 
@@ -294,7 +294,7 @@ def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *
 
 
 def _nominal(problem: partition.ConvProblem, part: OutputSlice, *, filling: int = 0) -> partition.ConvProblem:
-    """The problem with as many outputs as the slice stands for, where its own call computes more or fewer."""
+    """The problem with the slice's nominal number of outputs, if its own call computes more or fewer."""
     rows, columns = problem.frame.rows, problem.frame.columns
     more = (part.rows[1] - part.rows[0] - rows.outputs, part.columns[1] - part.columns[0] + filling - columns.outputs)
     if more == (0, 0):
@@ -310,12 +310,12 @@ TALL_RATIO = 3  # row-major outputs of images taller than this times their width
 
 
 def guess_slice_type(call: ConvCall) -> SliceType:
-    """The sliced axis of a call whose caller gives none."""
+    """The default axis of slices of a call."""
     return guessed_axis(call.input_height, call.input_width, tiled=call.conv_config.output_layout is Layout.TILE)
 
 
 def guessed_axis(height: int, width: int, *, tiled: bool) -> SliceType:
-    """The axis that images are cut along where the caller gives none."""
+    """The default axis along which images are sliced."""
     tall = width < WIDE_IMAGE or height > width if tiled else height > TALL_RATIO * width
     return SliceType.DRAM_HEIGHT if tall else SliceType.DRAM_WIDTH
 
@@ -337,7 +337,7 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
     known: dict[tuple[OutputSlice, bool], int] = {}
 
     def need(part: OutputSlice, several: bool) -> int:
-        """Bytes of a slice, estimated once for all slices that are equal except for their place."""
+        """Bytes of a slice, estimated once for all slices that are equal except for their position."""
         if (part, several) not in known:
             known[part, several] = slice_l1_bytes(call, part, device_spec, slices=1 + several)
         return known[part, several]
@@ -367,10 +367,10 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 
 
 def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
-    """Whether the search for a number of slices estimates any: of images without outputs along the axis there is none.
+    """Whether the search for a number of slices estimates a slice; images without outputs along the axis have none.
 
-    Raises the DeviceError by which the library refuses the blocks of the first one, a single slice, while it chooses a
-    scheme; blocks of a given scheme are looked at later.
+    Raises the library's DeviceError for the blocks of a single slice, if it chooses a scheme; blocks of a given scheme
+    are checked later.
     """
     whole = SliceConfig(slice_type=_kinds(call)[0], num_slices=1)
     if call.conv_config.shard_layout is None:
@@ -382,10 +382,10 @@ def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
 
 
 def require_outputs(call: ConvCall, refusal: str | None, free_l1_bytes: int | None) -> None:
-    """Raises ArgumentError for a call without outputs, with the real library's first line where it has one.
+    """Raises ArgumentError for a call without outputs, with the real library's first line if it has one.
 
-    Raises nothing where the real library runs out of DRAM, which only its plan shows. ``refusal`` is our text for a
-    call without outputs; None if it has some.
+    Raises nothing if the real library runs out of DRAM, which only the plan shows. ``refusal`` is our text for a call
+    without outputs; None if it has outputs.
     """
     if refusal is None or (free_l1_bytes is not None and not call.folds and call.plans_without_outputs):
         return

@@ -1,9 +1,9 @@
-"""Lowerings that make several calls of ttnn out of a transposed convolution: some groups each, or some images each.
+"""Lowerings that split a transposed convolution into several calls of ttnn, by groups or by images.
 
-Every part is a slice of the image in DRAM, a conv_transpose2d of ttnn on it, and one concat joins the outputs in DRAM.
-All steps are those that the planners of these three calls write, so a program of ttnn could make the same calls; no
-function of ttnn does. Parts of groups have whole tiles of channels, and weights that are dense over a part alone. Parts
-of the batch are the fewest of one size that fit L1, by the sizes of a part's buffers.
+Every part slices the image in DRAM and runs ttnn's conv_transpose2d on the slice; one concat joins the outputs in DRAM.
+The planners of these three calls write all steps, so a script of ttnn could make the same calls; no function of ttnn
+does. Parts of groups have whole tiles of channels, and dense weights only within a part. Parts of the batch are the
+smallest number of equal parts that fit L1, by the sizes of a part's buffers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +86,7 @@ def undivided(call: ConvCall, plan_whole: PlanPart, free_l1_bytes: int) -> Plan 
 
 
 def _plan_that_fits(plan: Callable[[], Plan], free_l1_bytes: int) -> Plan | None:
-    """A plan that fits L1; None if it does not, or cannot be made, such as where no number of slices fits."""
+    """A plan that fits L1; None if it does not fit or cannot be made, for example if no number of slices fits."""
     try:
         made = plan()
     except DeviceError:
@@ -129,7 +129,7 @@ def split_path(
     planned: dict[Part, Plan] = {}
 
     def plan_of(part: Part) -> Plan:
-        """The plan of a part whose slice lies at the origin, as equal parts share it."""
+        """The plan of a part with its slice at the origin, shared by equal parts."""
         like = replace(part, images=range(len(part.images)), ins=range(len(part.ins)), outs=range(len(part.outs)))
         if like not in planned:
             shape = (len(part.images), call.input_height, call.input_width, len(part.ins))
@@ -164,7 +164,7 @@ def split_path(
 
 
 def _fitting(call: ConvCall, plan_of: Callable[[Part], Plan], free_l1_bytes: int) -> tuple[Part, ...]:
-    """The parts: of groups those that fill tiles, and of the batch the fewest of one size that fit L1."""
+    """The parts: groups that fill tiles, or the smallest number of equal parts of the batch that fit L1."""
     if call.rules.lowering is not Lowering.SAMPLES:
         return parts_of(call, 1)
     counts = (count for count in range(2, call.batch_size + 1) if call.batch_size % count == 0)

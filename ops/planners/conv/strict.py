@@ -1,4 +1,4 @@
-"""What a strict device refuses: calls and plans that the real library carries out, computing nonsense."""
+"""The refusals of a strict device: calls and plans that the real library runs with wrong results."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,7 +28,7 @@ MOST_IDLE: Final = 8  # at most 1 / MOST_IDLE of the caller's cores may be idle 
 
 
 def check_strict(call: ConvCall) -> None:
-    """Refuses a call that the real library accepts and gets wrong."""
+    """Raises ArgumentError for a call that the real library accepts and computes wrongly."""
     refuse_first(call, TRANSPOSED_CHECKS if call.rules.transposed else CONV2D_CHECKS, call.rules.function)
 
 
@@ -127,14 +127,14 @@ def _formats(call: ConvCall) -> Iterator[str]:
 
 
 def _refused_later(call: ConvCall) -> bool:
-    """Whether weights or bias are refused, in the real library's words, once they are to be prepared."""
+    """Whether weights or bias are refused, with the real library's text, once they are to be prepared."""
     return next(operand_refusals(call), rows_of_weights(call)) is not None
 
 
 def raw_weight(call: ConvCall) -> Iterator[str]:
-    """A weight on the host has the shape of the call, in rows.
+    """The refusal of a host weight that is not ROW_MAJOR or has not the shape of the call.
 
-    One of conv2d may have fewer input channels: its plan tells whether the others meet zeros.
+    A conv2d weight may have fewer input channels: the plan shows whether zeros multiply the other channels.
     """
     yield from groups_divide(call)
     spec, groups = call.weight.spec, max(call.groups, 1)
@@ -179,7 +179,7 @@ CONV2D_CHECKS: Final[tuple[Check, ...]] = (dilation_given, _folding, _repeated_w
 
 
 def plan_fault(plan: Plan, call: ConvCall) -> str | None:
-    """Why a plan that the real library carries out gives wrong results; None if the results are right."""
+    """Why a plan of the real library gives wrong results; None if the results are right."""
     operations = [step for step in plan.steps if isinstance(step, Operation)]
     if plan.refused or any(operation.refused or operation.unfinished for operation in operations):
         return None  # an error of the real library's own
@@ -231,10 +231,10 @@ def _misused(plan: Plan, call: ConvCall) -> Iterator[str]:
 
 
 def _unwritten_channels(plan: Plan, operations: list[Operation]) -> Iterator[str]:
-    """Rows of channels that do not fill their shards, under an output whose activations are block floats.
+    """The refusal of rows of channels that do not fill their shards, if activations become block floats.
 
-    The program that distributes the rows writes their channels and leaves the rest of the shards as L1 was. The rest
-    meets zero weights; but 16 columns of a K block that becomes a block float share an exponent, the largest of all.
+    The program that distributes the rows writes their channels and leaves the rest of the shards unwritten. The rest is
+    multiplied by zero weights; but 16 columns of a K block share the largest exponent when they become block floats.
     Source: tt-metal 0.81.1 (reader of InterleavedToSharded; PaddedSlice writes zeros behind the channels); recorded: 3,
     5, 12 and 20 channels with a bfloat8_b output give other numbers in another order of calls, 8, 16, 24, 32 and 40 do
     not.
@@ -308,12 +308,12 @@ def _slice_faults(op: Conv2dOp | PhaseConv2dOp, window: Window, call: ConvCall) 
 
 
 def _idle_cores(op: Conv2dOp, call: ConvCall) -> Iterator[str]:
-    """A slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them without outputs.
+    """The refusal of a slice on the caller's HEIGHT_SHARDED cores that leaves more than an eighth of them idle.
 
-    Cores with outputs may then multiply zeros or stale memory instead of their windows. The reason is unknown, and no
-    plan tells right from wrong: on the same cores the same slice was right on one chip and wrong on the other. Recorded
-    slices that leave up to an eighth of the cores idle are right, on both chips where both are recorded; slices that
-    leave half of the cores or more idle are right or wrong; nothing is recorded in between.
+    Cores with outputs may then multiply zeros or stale memory instead of their windows. The reason is unknown, and the
+    plan does not show it: the same slice on the same cores was right on one chip and wrong on the other. Recorded
+    slices that leave up to an eighth of the cores idle are right on all recorded chips; slices that leave half of the
+    cores or more idle are right or wrong; nothing is recorded in between.
     """
     layout = op.layout
     cores, used = layout.out_config.nhw_cores, div_up(op.problem.out_rows, layout.shards.out_rows)

@@ -1,4 +1,4 @@
-"""Why a matmul program cannot run with a program config, in the real library's words and ours; ttnn 0.81.1."""
+"""Why a matmul program cannot run with a program config, with the real library's text and ours; ttnn 0.81.1."""
 
 from collections.abc import Iterator
 

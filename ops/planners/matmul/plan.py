@@ -86,7 +86,7 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
 
 
 def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[bool, bool]:
-    """Whether a product lacks its bias, and its activation; arguments as of `plan_matmul`."""
+    """Whether a product lacks its bias, and its activation; arguments as in `plan_matmul`."""
     call = with_defaults(arguments, device_spec)
     problem, _, output_spec = _program(call, device_spec, free_l1_bytes)
     bias_later, activation_later = later(call, problem)
@@ -317,7 +317,7 @@ def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: Matm
 
 
 def _target_fault(buffers: Sequence[CircularBuffer], target: PlanTensor, device_spec: DeviceSpec) -> str | None:
-    """What the real library says of a caller's tensor whose shards do not hold a core's block."""
+    """The real library's error text for a caller's tensor whose shards do not hold a core's block."""
     bank_bytes = target.spec.buffer(device_spec).bank_bytes
     faults = (
         beyond_shards(buffer.name, buffer.page_bytes, buffer.size_bytes // buffer.page_bytes, "output", bank_bytes)

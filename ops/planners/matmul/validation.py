@@ -197,7 +197,7 @@ def require_bias(call: MatmulArguments) -> None:
 
 
 def misplaced(activation: str) -> str:
-    """What the library says of an activation beside shards."""
+    """The library's error text for an activation with shards."""
     return (
         f"Sharded matmul run with UnaryOpType::{activation.upper()} activation: this should be placed in the program "
         "config's fused_activation field\nactivation: give it there"

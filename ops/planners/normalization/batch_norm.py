@@ -105,7 +105,7 @@ def check_formats(parameters: Mapping[str, TensorSpec | None]) -> None:
 
 
 def _faults(call: BatchNormArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What is wrong with a call, in the real library's order."""
+    """The errors of a call, in the real library's order."""
     source, tilize = call.source, "use to_layout(TILE_LAYOUT)"
     statistics = {"running_mean": call.mean, "running_var": call.variance, "weight": call.weight, "bias": call.bias}
     if call.target is None:
@@ -137,7 +137,7 @@ def _faults(call: BatchNormArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _running_faults(call: RunningArguments) -> Iterator[str]:
-    """What is wrong with an update, in the real library's order."""
+    """The errors of an update, in the real library's order."""
     tensors = {"batch_mean": call.mean, "batch_var": call.variance}
     tensors |= {"running_mean": call.running_mean, "running_var": call.running_variance}  # type: ignore[dict-item]
     known = {name: tensor for name, tensor in tensors.items() if tensor is not None}

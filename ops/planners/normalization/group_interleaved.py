@@ -26,7 +26,7 @@ def _images(call: GroupNormArguments) -> Images:
 
 
 def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What the real library says of cores that do not share the rows of tiles of interleaved images evenly."""
+    """The real library's error text for cores that do not share the rows of tiles of interleaved images evenly."""
     source = call.source
     if source.memory_config.is_sharded():
         return

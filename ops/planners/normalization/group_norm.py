@@ -195,7 +195,7 @@ def _source_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 
 
 def _core_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
-    """What the real library says of the cores of shards."""
+    """The real library's error text for the cores of shards."""
     if not call.source.memory_config.is_sharded():
         return
     grid = _grid(call)
@@ -288,7 +288,7 @@ def _mask_faults(call: GroupNormArguments) -> Iterator[str]:
 
 
 def _shard_faults(call: GroupNormArguments) -> Iterator[str]:
-    """What the real library says of shards that do not hold whole groups, or of a mask of another width."""
+    """The real library's error text for shards that do not hold whole groups, or for a mask of another width."""
     source, shards = call.source, call.source.shards
     box, grid = shards.grid.bounding_box(), _grid(call)
     for name, vector in (("Gamma", call.weight), ("Beta", call.bias)):

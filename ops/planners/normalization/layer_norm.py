@@ -202,7 +202,7 @@ def _by_welford(
 
 
 def _table_fault(table: PlanTensor | None) -> str | None:
-    """What the real library says of a program without its table of reciprocals, or with one in DRAM."""
+    """The real library's error text for a program without its table of reciprocals, or with one in DRAM."""
     if table is None:
         return (
             "Reciprocal tensor not provided for Welford layernorm\n"
@@ -295,7 +295,7 @@ def _exchange(source: TensorSpec, program: NormProgram, spec: DeviceSpec) -> Exc
 
 
 def _narrow_rows_fault(call: NormArguments) -> str | None:
-    """What the real library says of float32 rows that would become tiles of fewer bits."""
+    """The real library's error text for float32 rows that would become tiles of fewer bits."""
     if call.source.layout is Layout.TILE or call.source.data_format != FLOAT32 or call.fp32_dest:
         return None
     return (
@@ -306,7 +306,7 @@ def _narrow_rows_fault(call: NormArguments) -> str | None:
 
 
 def _program_fault(call: NormArguments, program: NormProgram, exchange: Exchange) -> str | None:
-    """What the real library says of a program that it cannot build."""
+    """The real library's error text for a program that it cannot build."""
     most = (8 if call.full_dst else 4) * (1 if call.fp32_dest else 2)
     if program.subblock_w > most:
         mode, full = (" in fp32 mode" if call.fp32_dest else ""), str(call.full_dst).lower()
@@ -334,7 +334,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _tensor_faults(call: NormArguments) -> Iterator[str]:
-    """What is wrong with the tensors, in the real library's order."""
+    """The errors of the tensors, in the real library's order."""
     source, residual = call.source, call.residual
     if call.rms and source.layout is Layout.ROW_MAJOR:
         yield ROWS_REFUSED
@@ -408,7 +408,7 @@ def _vector_faults(call: NormArguments, name: str, vector: TensorSpec) -> Iterat
 
 
 def _shard_faults(call: NormArguments, place: MemoryConfig) -> Iterator[str]:
-    """What is wrong with the shards."""
+    """The errors of the shards."""
     source, residual = call.source, call.residual
     if not source.memory_config.is_sharded():
         return
@@ -429,7 +429,7 @@ def _shard_faults(call: NormArguments, place: MemoryConfig) -> Iterator[str]:
 
 
 def _config_faults(call: NormArguments, program: NormProgram, place: MemoryConfig, spec: DeviceSpec) -> Iterator[str]:
-    """What is wrong with the program config."""
+    """The errors of the program config."""
     source = call.source
     if program.grid is not None and source.memory_config.is_sharded():
         fault = program_fault(source, program.grid)

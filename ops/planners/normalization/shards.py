@@ -9,7 +9,7 @@ from device.numbers.formats import div_up
 
 
 def grid_fault(shards: ShardSpec) -> str | None:
-    """What the real library says of cores that leave a gap before the last of them in their bounding box."""
+    """The real library's error text for cores that leave a gap before the last of them in their bounding box."""
     box, by_rows = shards.grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
     order = list(box.cores(by_rows))[: shards.grid.num_cores()]
     missing = next((core for core in order if not shards.grid.contains(CoreCoord(core.x, core.y))), None)
@@ -23,7 +23,7 @@ def grid_fault(shards: ShardSpec) -> str | None:
 
 
 def program_fault(source: TensorSpec, grid: tuple[int, int]) -> str | None:
-    """What it says of cores outside a program's grid, or of shards that lie beyond the tensor."""
+    """The real library's error text for cores outside a program's grid, or for shards that lie beyond the tensor."""
     shards = source.shards
     box = shards.grid.bounding_box()
     if box.cols > grid[0] or box.rows > grid[1]:
@@ -32,7 +32,7 @@ def program_fault(source: TensorSpec, grid: tuple[int, int]) -> str | None:
 
 
 def layout_fault(source: TensorSpec) -> str | None:
-    """What it says of shards that do not cover the tensor, or lie beyond it."""
+    """The real library's error text for shards that do not cover the tensor, or lie beyond it."""
     shards, layout = source.shards, source.memory_config.memory_layout
     (rows, width), (high, part), count = source.matrix, shards.shape, shards.grid.num_cores()
     if high % TILE:
@@ -54,7 +54,7 @@ def layout_fault(source: TensorSpec) -> str | None:
 
 
 def rectangle_fault(source: TensorSpec) -> str | None:
-    """What it says of cores of a group_norm that are no rectangle."""
+    """The real library's error text for cores of a group_norm that are no rectangle."""
     shards = source.shards
     box, count = shards.grid.bounding_box(), shards.grid.num_cores()
     if box.num_cores() == count:

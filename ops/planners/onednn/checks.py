@@ -275,7 +275,7 @@ def forward(
 def backward_data(
     diff_dst: Operand, weights: Operand, given: Mapping[str, Any], *, precision: Any, src_shape: Any = None
 ) -> Deconvolution:
-    """ConvTransposeBackwardData; arguments and errors as of `forward`.
+    """ConvTransposeBackwardData; arguments and errors as in `forward`.
 
     Without an output padding, the part of the destination that the source size does not explain is the output padding.
     """
@@ -305,7 +305,7 @@ def backward_weights(
     names: Names = BACKWARD_WEIGHTS,
     declared: Any = None,
 ) -> Deconvolution:
-    """ConvTransposeBackwardWeights, or under its older names ConvTransposeBackpropFilters; errors as of `forward`.
+    """ConvTransposeBackwardWeights, or under its older names ConvTransposeBackpropFilters; errors as in `forward`.
 
     ``weights_shape`` is the stored shape of the weights; None takes the declared shape.
     """

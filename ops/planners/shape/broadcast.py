@@ -23,7 +23,7 @@ def plan_broadcast_to(
 ) -> Plan:
     """Plan the tensor "input" in a shape whose sides of 1 are repeated; a tensor "target" of the caller's gets it.
 
-    The place is looked at even then. Raises DeviceError where the call is refused.
+    The place is looked at even then. Raises DeviceError for a refused call.
     """
     where = source.memory_config if place is None else place
     for text in chain(_refusals(source, shape, where, target), _target_refusals(source, shape, target)):
@@ -39,7 +39,7 @@ def plan_broadcast_to(
 
 
 def _target_refusals(source: TensorSpec, shape: tuple[int, ...], target: TensorSpec | None) -> Iterator[str]:
-    """What the program refuses of a tensor that is to receive the result, in its order."""
+    """The program's refusals of a tensor that receives the result, in its order."""
     if target is None:
         return
     if target.shape != shape:

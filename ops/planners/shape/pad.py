@@ -56,7 +56,7 @@ def plan_pad(
 ) -> Plan:
     """Plan padding of the tensor "input", maybe by one core or some; without padding, the tensor itself in its place.
 
-    ``cores`` are those that may be used; None for all.
+    ``cores`` are the cores that may be used; None for all.
     """
     options: dict[str, Any] = {"place": place, "by_one_core": by_one_core, "cores": cores}
     write = partial(padded_by, padding=padding, value=value, name="output", **options)

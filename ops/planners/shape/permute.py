@@ -165,7 +165,7 @@ def _ordered(
 def _by_swaps(
     builder: PlanBuilder, source: PlanTensor, swaps: Swaps, place: MemoryConfig | None, name: str
 ) -> PlanTensor:
-    """Swaps one after the other; intermediate tensors are released at the end, the last first."""
+    """Swaps in sequence; intermediate tensors are released at the end, the last first."""
     *first, last = swaps
     tensors = [source]
     for number, swapped in enumerate(first, 1):

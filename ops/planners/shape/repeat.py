@@ -94,7 +94,7 @@ def _in_target(builder: PlanBuilder, result: PlanTensor, target: PlanTensor) -> 
 def _target_refusals(
     source: TensorSpec, counts: tuple[int, ...], place: MemoryConfig | None, target: TensorSpec
 ) -> Iterator[str]:
-    """What the library refuses of a tensor that is to receive the result, in its order."""
+    """The library's refusals of a tensor that receives the result, in its order."""
     rank = max(len(counts), len(source.shape))
     sides, times = ((1,) * (rank - len(numbers)) + numbers for numbers in (source.shape, counts))
     if place not in (None, target.memory_config):
@@ -290,7 +290,7 @@ class _Repeat:
         return inner and spec.shape[-2:] != spec.padded_shape[-2:]
 
     def where(self, spec: TensorSpec, place: MemoryConfig | None, *, direct: bool, ragged: bool) -> MemoryConfig:
-        """Where the result lies; only programs that read shards directly keep them on their cores.
+        """The memory of the result; only programs that read shards directly keep them on their cores.
 
         Shards that do not hold the result are refused first, but where rows have to become tiles before.
         """

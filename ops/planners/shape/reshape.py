@@ -60,7 +60,7 @@ def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
 
 
 def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
-    """What the library says of a view whose elements would come into another order; None where they stay."""
+    """The library's error text for a view whose elements would come into another order; None where they stay."""
     (lines, columns), (new_lines, new_columns) = ((1, *sides)[-2:] for sides in (source.shape, shape))
     if columns != new_columns:
         return (
@@ -107,7 +107,7 @@ def reshaped_by(
     name: str,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """The tensor in another shape of its volume; arguments as of `plan_reshape`."""
+    """The tensor in another shape of its volume; arguments as in `plan_reshape`."""
     current = source.spec.memory_config
     where = current if place is None else place
     if not source.spec.volume:  # stays where it is
@@ -132,7 +132,7 @@ def reshaped_by(
 
 
 def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" without axes of length 1; errors as of `plan_reshape`.
+    """Plan the tensor "input" without axes of length 1; errors as in `plan_reshape`.
 
     Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
     """

@@ -19,7 +19,7 @@ def rolls_shards(source: TensorSpec) -> bool:
 
 
 def plan_roll(source: TensorSpec, shifts: tuple[tuple[int, int], ...], spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" shifted in its shards by (places, axis), one after the other."""
+    """Plan the tensor "input" shifted in its shards by (places, axis), in sequence."""
     grid = source.shards.grid
     if grid.num_cores() != grid.bounding_box().num_cores():
         raise DeviceError(

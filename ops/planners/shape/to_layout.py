@@ -27,7 +27,7 @@ def plan_to_layout(
 ) -> Plan:
     """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
 
-    ``cores`` are those that may be used; None for all.
+    ``cores`` are the cores that may be used; None for all.
     """
     source_format, target_format = source.data_format, data_format or source.data_format
     untilizes = layout is Layout.ROW_MAJOR and source.layout is Layout.TILE

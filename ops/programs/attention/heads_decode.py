@@ -1,4 +1,4 @@
-"""Programs that split and join heads of one token for each user: rows of 16 numbers move between tiles.
+"""Programs that split and join heads of one token per user: rows of 16 numbers move between tiles.
 
 Sources: tt-metal (experimental/transformer), compared with plans of ttnn 0.81.1.
 """

@@ -100,7 +100,7 @@ def conv_steps(op: Conv2dOp, spec: DeviceSpec) -> ConvSteps:
 
 
 def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows: int | None = None) -> float:
-    """Gather some tile rows of an activation block from the core's own L1; arguments as of `window_bursts`."""
+    """Gather some tile rows of an activation block from the core's own L1; arguments as in `window_bursts`."""
     bursts, burst_bytes = window_bursts(op, kernel_rows)
     per_burst = max(
         spec.costs_of(kernel_costs.TransferCosts).stateful_issue_cycles, burst_bytes / spec.noc.link_bytes_per_cycle

@@ -171,7 +171,7 @@ def reuse_tiles(conv: ConvBuffers, act_h_tiles: int) -> int:
 
 
 def reuse_refusal(config: ParallelConfig, frame: PaddedInput, *, split_reader: bool) -> str | None:
-    """Why the program can not reuse activations, in the real library's words and ours; None if it can, or is WIDTH."""
+    """Why the program can not reuse activations, with the real library's text and ours; None if it can, or is WIDTH."""
     axes, way_out = (frame.rows, frame.columns), "conv_config.enable_activation_reuse: leave it out"
     if config.scheme is BLOCK:
         return f"Activation data reuse is not supported for block sharded\n{way_out}, or use HEIGHT_SHARDED"
@@ -402,7 +402,7 @@ def width_refusal(
     given_width: int | None = None,
     prepared_rows: int | None = None,
 ) -> str | None:
-    """Why the WIDTH program cannot walk through its blocks, in the real library's words and ours; None if it can.
+    """Why the WIDTH program cannot walk through its blocks, with the real library's text and ours; None if it can.
 
     `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
     None stands for those of the partition.
@@ -506,7 +506,7 @@ class Conv2dOp(ConvOp):
 
     @property
     def out_blocks(self) -> int:
-        """Output blocks of a core, one after the other."""
+        """Output blocks of a core, in sequence."""
         return self.layout.shards.out_row_tiles // self.layout.blocks.act_h_tiles
 
     @property

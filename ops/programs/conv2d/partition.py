@@ -384,7 +384,7 @@ def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int
 def plan_blocks(
     config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions, spec: DeviceSpec
 ) -> Blocks:
-    """Block sizes of the conv2d micro-op; errors as of `k_block_tiles`."""
+    """Block sizes of the conv2d micro-op; errors as in `k_block_tiles`."""
     act_h = act_block_height(shards.out_rows, options.act_block_h_override)
     act_w = k_block_tiles(config, shards, kernel, options)
     dst_tiles = spec.compute.dst_half_tiles(fp32_dest=options.fp32_dest)

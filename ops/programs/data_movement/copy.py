@@ -230,7 +230,7 @@ class TileBlocks:
 
 
 def beyond_cores(cores: int) -> str:
-    """What the library says of so many cores, of which it looks for one more."""
+    """The library's error text for so many cores, of which it looks for one more."""
     return f"vector::_M_range_check: __n (which is {cores}) >= this->size() (which is {cores})"
 
 

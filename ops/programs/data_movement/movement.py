@@ -438,7 +438,7 @@ def _found_cycles(pages: Pages, spec: DeviceSpec) -> float:
 
 
 def _write_cycles(pages: Pages, spec: DeviceSpec, others: int, passed: float) -> float:
-    """Cycles of all pages on the writing side of a core, while other cores write; arguments as of `_read_cycles`."""
+    """Cycles of all pages on the writing side of a core, while other cores write; arguments as in `_read_cycles`."""
     costs, wire = spec.costs_of(MovementCosts), pages.page_bytes / spec.noc.link_bytes_per_cycle
     match pages.access:
         case Access.WAIT:

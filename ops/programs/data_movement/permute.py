@@ -130,7 +130,7 @@ class Permute(DataMovement):
         size = read.data_format.element_bytes or 1  # block floats are bytes
 
         def pieces(pages: Pages, count: int, elements: int, cores: int) -> Pages:
-            """A side whose pages are accessed in pieces, one after the other."""
+            """A side whose pages are accessed in pieces, in sequence."""
             core_pieces = div_up(count, cores)
             return replace(
                 pages, access=Access.STICKS, core_pages=core_pieces, page_bytes=elements * size, all_pages=count,
@@ -301,7 +301,7 @@ LAST_TWO, MIDDLE_TWO = (2, 3), (1, 2)  # axes of a tensor of rank 4 that are swa
 def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
     """Whether programs swap axes of a tensor's shards where they lie.
 
-    The shards are in L1, not BLOCK, all of them full, and their rows fill whole tiles' worth. The place of the result
+    The shards are in L1, not BLOCK, all of them full, and their rows fill whole tiles' worth. The memory of the result
     meets the same conditions on the same cores.
     """
     shards = tensor.memory_config.shard_spec

@@ -423,7 +423,7 @@ class RowMover:
 
     @cached_property
     def place(self) -> MemoryConfig:
-        """The place of the result; the library computes it when it is needed, and may fail to."""
+        """The memory of the result; the library computes it when it is needed, and may fail to."""
         if not self.where.is_sharded():
             return self.where
         spec = self.source.spec

@@ -55,7 +55,7 @@ FIRST_COLUMNS, WHOLE_TILES = VECTOR_MODES = (2, 4)  # of sigmoid: what it comput
 
 
 def fused_by_conv_refusal(activation: Activation) -> str | None:
-    """Why a convolution cannot end with a function, in the real library's words and ours; None if it can."""
+    """Why a convolution cannot end with a function, with the real library's text and ours; None if it can."""
     if activation[0] == "relu":  # the packer's, which has no code
         return None
     return next(_refusals(activation, None), None)
@@ -117,7 +117,7 @@ def _refusals(activation: Activation, data_format: DataFormat | None) -> Iterato
 
 
 def parameter_refusals(name: str, parameters: tuple[float, ...]) -> Iterator[str]:
-    """Every reason why a function is not applied with its parameters, in the real library's words and ours."""
+    """Every reason why a function is not applied with its parameters, with the real library's text and ours."""
     match name, parameters:
         case "sigmoid", (mode, *_) if int(mode) not in VECTOR_MODES:
             yield (

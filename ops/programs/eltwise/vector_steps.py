@@ -36,5 +36,5 @@ def vector_cycles(spec: DeviceSpec, function: str) -> float:
 
 
 def chain_cycles(spec: DeviceSpec, functions: Iterable[tuple[str, tuple[float, ...]]]) -> float:
-    """Cycles of one tile for several functions, one after the other."""
+    """Cycles of one tile for several functions, in sequence."""
     return sum(vector_cycles(spec, name) for name, _ in functions)

@@ -219,7 +219,7 @@ def upsampled_ranges(halo: HaloArguments, scale: tuple[int, int]) -> StickRanges
 
 
 def walk_refusal(cores: CoreRangeSet, *, row_major: bool = True) -> str | None:
-    """Why a sliding window can not address the cores of shards, in the library's words; None if it can.
+    """Why a sliding window can not address the cores of shards, with the library's text; None if it can.
 
     The library counts cores row by row from core (0, 0) on, as if they filled the rows of their bounding box.
     """

@@ -181,7 +181,7 @@ def count_padding(frame: PaddedInput, ranges: StickRanges) -> Integers:
 
 
 def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
-    """All transfers; arguments as of `count_transfers`, but for any frame."""
+    """All transfers; arguments as in `count_transfers`, but for any frame."""
     runs = _data_runs(frame)
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     counts = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left") - low, 0)

@@ -209,7 +209,7 @@ def matmul_cycles(
 
 
 def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, contention: bool = True) -> MatmulTiming:
-    """The processors, after the program, of a core that is never idle; arguments as of `matmul_cycles`.
+    """The processors, after the program, of a core that is never idle; arguments as in `matmul_cycles`.
 
     With contention a core shares with all others the bandwidth of DRAM, and the links on which their pages meet.
     """
@@ -276,7 +276,7 @@ def _sent_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
 
 
 def agree_cycles(spec: DeviceSpec, receivers: int) -> float:
-    """Cycles in which all receivers of a K block increment the semaphore of its sender, one after the other."""
+    """Cycles in which all receivers of a K block increment the semaphore of its sender, in sequence."""
     return receivers * spec.costs_of(kernel_costs.TransferCosts).increment_cycles
 
 

@@ -202,7 +202,7 @@ class MatmulOp(DeviceOp):
 
     @property
     def _shares(self) -> int:
-        """Parts of the output, which cores compute one after the other if there are more parts than cores."""
+        """Parts of the output, which cores compute in sequence if there are more parts than cores."""
         problem, config = self.problem, self.config
         if config.program is MatmulProgram.REUSE:  # a core may have the rows of several batches
             return problem.batches * problem.m_tiles // config.per_core_m
@@ -220,7 +220,7 @@ class MatmulOp(DeviceOp):
 
     @property
     def out_blocks(self) -> int:
-        """Output blocks that a core computes, one after the other."""
+        """Output blocks that a core computes, in sequence."""
         config = self.config
         down, across = div_up(config.per_core_m, config.out_block_h), div_up(config.per_core_n, config.out_block_w)
         return self.core_shares * down * across
@@ -297,7 +297,7 @@ class Operands:
 
 
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
-    """What a program moves; arguments as of `matmul_cycles`."""
+    """What a program moves; arguments as in `matmul_cycles`."""
     problem = op.problem
     written = problem.batches * problem.m_tiles * problem.n_tiles
     sides = (problem.m_tiles, problem.in_format), (problem.n_tiles, problem.weight_format)

@@ -59,7 +59,7 @@ def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> Tenso
 
 
 def transposed_spec(op: PixelMatmul) -> TensorSpec:
-    """An image as a matrix of channels and positions, parts one after the other."""
+    """An image as a matrix of channels and positions, parts in sequence."""
     bundles = op.patches.bundles
     rows = bundles * div_up(op.channels // bundles, TILE) * TILE
     return TensorSpec((rows, op.patches.rows * op.slicing.in0_slices), op.slicing.part_format, Layout.TILE)

@@ -81,7 +81,7 @@ def _narrow(op: PhaseConv2dOp) -> Conv2dOp:
 
 
 def time_phases(op: PhaseConv2dOp, spec: DeviceSpec) -> ConvTiming:
-    """Walk through a program; arguments as of `phase_cycles`."""
+    """Walk through a program; arguments as in `phase_cycles`."""
     steps = [conv_steps(part.conv, spec) for part in op.parts]
     timing = begin(_multiplied(op) or [part.conv for part in op.parts], steps[0], spec)
     cores, buffers = timing.cores, [Slots("out_sticks", 1) for _ in timing.cores]

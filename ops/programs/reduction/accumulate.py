@@ -48,7 +48,7 @@ class Accumulate(DataMovement):
         return np.ascontiguousarray(np.flip(totals, self.axis)) if self.backwards else totals
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """Tiles along the axis are added one after the other, and each total is packed."""
+        """Tiles along the axis are added in sequence, and each total is packed."""
         cores = accumulating_cores(ends.read, self.axis, spec)
         tiles = spread_evenly(lines(ends.read, self.axis), cores.num_cores())[1] * steps(ends.read, self.axis)
         math = spec.costs_of(kernel_costs.ComputeCosts).vector_tile_cycles

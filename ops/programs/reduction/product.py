@@ -39,7 +39,7 @@ class Product(DataMovement):
         return packed(np.asarray(totals, np.float32), self.data_format, context.arithmetic, fp32_dest=True)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """Tiles are multiplied by the vector unit one after the other."""
+        """Tiles are multiplied by the vector unit in sequence."""
         cores = self.cores(ends.read, spec)
         if self.axis is None:  # of the room that the program has, it writes one tile
             ends = replace(ends, written=ends.written.changed(shape=(1, 1)))
