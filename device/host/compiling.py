@@ -1,9 +1,9 @@
-"""Loops as machine code where numba is installed: how a module of them is written, and when it is loaded.
+"""Loops compiled with numba when numba is installed: rules for modules of loops, and when they are loaded.
 
-A module of compiled loops holds loops alone. It decorates all of them with `compiled`, and those that Python calls
-with `called_with`. It is imported only where `worth_loading` says so, since numba takes some 0.3 s to load; without
-numba the caller computes the same numbers in numpy. Compiling takes seconds, once for a machine: another process
-compiles and caches the code on disk, and numpy does the work until then.
+A module of compiled loops contains only loops. All loops are decorated with `compiled`, and loops that Python calls
+also with `called_with`. The module is imported only if `worth_loading` allows it, because numba takes some 0.3 s to
+load; without numba the caller computes the same numbers with numpy. Compiling takes seconds, once per machine: another
+process compiles and caches the code on disk, and numpy does the work until then.
 """
 
 import atexit
@@ -53,11 +53,11 @@ def numba_installed() -> bool:
 
 
 def worth_loading(module: str, seconds: float) -> bool:
-    """Whether compiled loops do some work; if not, numpy does.
+    """Whether compiled loops should do some work; otherwise numpy does it.
 
-    ``module`` is the full name of a module of `compiled` loops. It is loaded once its code is on disk and numpy has
-    taken as long as loading takes, this work included: a short script then never waits for numba. ``seconds`` is what
-    numpy would take for this work, within 30 %; infinity waits until the module is compiled.
+    ``module`` is the full name of a module of `compiled` loops. It is loaded when its code is on disk and numpy's total
+    time, including this work, reaches the loading time, so a short script never waits for numba. ``seconds`` is numpy's
+    time for this work, within 30 %; infinity waits until the module is compiled.
     """
     if module in _READY:
         return True
@@ -112,7 +112,7 @@ def _begin_to_compile(module: str) -> bool:
 
 
 def _leave(compiler: "Popen[bytes]") -> None:
-    """Lets a process outlive this one without a ResourceWarning: its results are for the next process."""
+    """Lets a process outlive this process without a ResourceWarning; its results are for the next process."""
     if compiler.poll() is None:
         compiler.returncode = 0
 
@@ -165,11 +165,11 @@ def _tell(sentence: str) -> None:
 
 
 def compiled(function: Function, *, fuses: bool = True) -> Function:
-    """``function`` as machine code that lets other threads run; without numba the function itself.
+    """``function`` compiled to machine code that releases the GIL; without numba the function itself.
 
-    The code is cached on disk where a place can be written. The cache does not notice changes in other files: after
-    editing what the function takes from them, change its own file too. With ``fuses``, a multiplication and an addition
-    may become one instruction, which rounds once.
+    The code is cached on disk if a folder is writable. The cache does not notice changes in other files: after editing
+    a dependency in another file, change the function's own file as well. With ``fuses``, a multiplication and an
+    addition may become one instruction, which rounds once.
     """
     numba = load_numba()
     if numba is None:
@@ -182,10 +182,10 @@ def compiled(function: Function, *, fuses: bool = True) -> Function:
 
 
 def called_with(*signatures: str) -> Callable[[Function], Function]:
-    """A decorator of loops that Python calls: it compiles one version for each of the numba signatures.
+    """A decorator for loops that Python calls; compiles one version for each of the numba signatures.
 
-    Calls with other argument types wait until they are compiled. The most usual signature comes last: it is loaded with
-    the module, the others at their first call. Without a cache on disk, all are compiled in this order.
+    Calls with other argument types wait for compilation. The most common signature comes last: it is loaded with the
+    module, the others at their first call. Without a cache on disk, all are compiled in this order.
     """
 
     def load(loop: Function) -> Function:

@@ -1,9 +1,9 @@
-"""Many small products of matrices, each added to what is there: BLAS can do so, numpy's matmul cannot.
+"""Many small matrix products, each accumulated into its result, which BLAS supports and numpy's matmul does not.
 
-A sum of products then needs no further pass over its terms, and no memory for them. OpenBLAS multiplies small matrices
-in place, faster than large ones that it has to copy first; but a call from Python takes as long as a small product, and
-threads wait for each other in between. So a compiled loop makes the calls where it is loaded; otherwise Python makes
-the same calls in the same order, with the same numbers.
+A sum of products then needs no further pass over its terms and no memory for them. OpenBLAS multiplies small matrices
+in place, faster than large ones, which it copies first. A call from Python takes as long as a small product, and
+threads wait for the GIL between calls. So a compiled loop makes the calls if it is loaded; otherwise Python makes the
+same calls in the same order, with the same results.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ TRANSPOSED: Final = 112
 
 
 class Matrix(NamedTuple):
-    """Where the matrices of products lie: in one float32 array."""
+    """The matrices of products, all in one float32 array."""
 
     values: Array
     distance: int  # Elements from one row, or column, to the next
@@ -48,7 +48,7 @@ def blas_adds() -> bool:
 
 @cache
 def multiplies_in_place() -> bool:
-    """Whether OpenBLAS does not copy what it multiplies where that is small: its kernels for AVX-512 do not."""
+    """Whether OpenBLAS multiplies small matrices without copying them, as its kernels for AVX-512 do."""
     library = numpy_library()
     for name in CORE_NAMES if library is not None else ():
         if hasattr(library, name):
@@ -59,9 +59,9 @@ def multiplies_in_place() -> bool:
 
 
 def add_products(calls: Array, columns: int, left: Matrix, right: Matrix, total: Matrix) -> None:
-    """Adds products of so many columns to sums, in order; all rows have to exist.
+    """Adds products of ``columns`` columns to sums, in order; all rows must exist.
 
-    ``calls`` are int64 [products, 5]: rows and depth, and where a product begins in both operands and in the sums.
+    ``calls`` are int64 [products, 5]: rows and depth, and the start of a product in both operands and in the sums.
 
     Raises:
         NotImplementedError: No BLAS can do it: `blas_adds` says so.
@@ -92,7 +92,7 @@ def sgemm_address() -> int | None:
 
 @cache
 def _sgemm(address: int) -> Callable[..., None]:
-    """The product for Python; other threads run meanwhile."""
+    """The product as a Python function that releases the GIL."""
     size, number, matrix = ctypes.c_int64, ctypes.c_float, (ctypes.c_void_p, ctypes.c_int64)
     takes: tuple[Any, ...] = *[ctypes.c_int] * 3, *[size] * 3, number, *matrix, *matrix, number, *matrix
     return ctypes.CFUNCTYPE(None, *takes)(address)

@@ -28,16 +28,16 @@ def cores() -> int:
 
 
 def locked(op: Callable[[PieceT], None], items: Iterable[PieceT]) -> None:
-    """Runs ``op`` on one item after the other, in this thread."""
+    """Runs ``op`` on the items in sequence, in this thread."""
     for item in items:
         op(item)
 
 
 def on_all_cores(op: Callable[[PieceT], None], items: Iterable[PieceT], threads: int | None = None) -> None:
-    """Runs ``op`` on all items, begun in order, in threads that use no BLAS; nested calls run in the item's own thread.
+    """Runs ``op`` on all items, started in order, in threads without BLAS; nested calls run in the item's thread.
 
-    Items must not depend on each other. ``threads`` includes the calling one; None: one for each core. The first
-    exception of an item is raised; items that had not begun are left out.
+    Items must be independent. ``threads`` includes the calling thread; None means one per core. The first exception of
+    an item is raised; items that had not started are skipped.
     """
     every = list(items)
     workers = min(threads or cores(), len(every))
@@ -58,7 +58,7 @@ def on_all_cores(op: Callable[[PieceT], None], items: Iterable[PieceT], threads:
 
 
 class _Dealt(Generic[PieceT]):
-    """Items that several threads take one by one; ``raised`` are errors by the numbers of their items."""
+    """Items that several threads take one by one; ``raised`` are errors by item number."""
 
     __slots__ = ("_helpers", "_left", "_over", "_turn", "_waiting", "_work", "raised")
 
@@ -72,7 +72,7 @@ class _Dealt(Generic[PieceT]):
         self._left: SimpleQueue[None] = SimpleQueue()
 
     def take(self) -> None:
-        """Does items until none waits, or one raised an error."""
+        """Processes items until none is left, or one raised an error."""
         _THREAD.within_piece = True
         with np.errstate(over="ignore", invalid="ignore"):
             while not self.raised:
@@ -87,7 +87,7 @@ class _Dealt(Generic[PieceT]):
                     self.raised[number] = error
 
     def help_out(self) -> None:
-        """Takes items in another thread, unless all are done by then."""
+        """Processes items in another thread, unless all are done."""
         with self._turn:
             if self._over:
                 return
@@ -98,9 +98,9 @@ class _Dealt(Generic[PieceT]):
             self._left.put(None)
 
     def reraise(self) -> None:
-        """Raises the error of the first item that raised one, if any, and forgets it.
+        """Raises the error of the first failing item, if any, and drops it.
 
-        The frames in its traceback hold what was computed with, which must not live on with a helper that comes late.
+        The frames of its traceback hold the operands, which a late helper thread must not keep alive.
         """
         error = self.raised[min(self.raised)] if self.raised else None
         self.raised = {}
@@ -119,7 +119,7 @@ class _Dealt(Generic[PieceT]):
 
 
 def side_by_side(op: Callable[[PieceT], None], items: Iterable[PieceT]) -> None:
-    """`on_all_cores` with one thread for each product of BLAS; in turn where numpy's BLAS is not OpenBLAS."""
+    """`on_all_cores` with one thread per BLAS product; sequentially if numpy's BLAS is not OpenBLAS."""
     every = list(items)
     blas = openblas() if len(every) > 1 and free_threads() > 1 else None
     if blas is None:
@@ -136,7 +136,7 @@ def side_by_side(op: Callable[[PieceT], None], items: Iterable[PieceT]) -> None:
 
 
 def free_threads() -> int:
-    """The number of threads for new work: one for each core, or only this one if it does an item already."""
+    """The number of threads for new work: one per core, or 1 if this thread already processes an item."""
     return 1 if _within_piece() else cores()
 
 
@@ -146,10 +146,10 @@ def _within_piece() -> bool:
 
 
 class _Helpers:
-    """Threads that wait for work: to start one takes a tenth of a small layer's time.
+    """A pool of waiting threads; starting a thread takes a tenth of a small layer's time.
 
-    Whoever wakes them goes on working. A system that wakes a thread on the core of the one that woke it lets one of
-    them wait for the other, a millisecond or longer, until it moves one away; so helpers are kept off that core.
+    The waking thread continues to work. If the system wakes a thread on the core of the waking thread, one of them
+    waits a millisecond or longer until the system moves it; so helpers are kept off that core.
     """
 
     def __init__(self, threads: int) -> None:
@@ -162,7 +162,7 @@ class _Helpers:
         self._others: set[int] = set()  # cores they may run on, once they are kept off one
 
     def call(self, function: Callable[[], None]) -> None:
-        """Lets each thread call a function that raises nothing, or as many as it takes while others are busy."""
+        """Makes idle threads call a function that must not raise."""
         self._keep_off_this_core()
         for _ in self._numbers:
             self._work.put(function)
@@ -172,7 +172,7 @@ class _Helpers:
             self._work.get()()
 
     def _keep_off_this_core(self) -> None:
-        """Lets the threads run on other cores only than the one that this thread is on, where the system says which."""
+        """Excludes the core of this thread from the helper threads, if the system tells the core."""
         here = _core_of_this_thread()
         if here is None:
             return
@@ -186,7 +186,7 @@ class _Helpers:
 
 @cache
 def _core_of_this_thread() -> Callable[[], int] | None:
-    """A function that tells the core its thread runs on; None where there is none, or threads cannot be kept off it."""
+    """A function that returns the core of its thread; None if unsupported, or if affinity cannot be set."""
     if sys.platform != "linux":
         return None
     try:
@@ -197,7 +197,7 @@ def _core_of_this_thread() -> Callable[[], int] | None:
 
 @cache
 def _helpers(threads: int) -> _Helpers:
-    """Helpers for a caller that shares its work with so many threads."""
+    """The helper threads for a caller that uses this number of threads."""
     return _Helpers(threads)
 
 
@@ -207,7 +207,7 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def numpy_library() -> Any:
-    """The library that numpy's BLAS was loaded with; None for an older numpy, or one that is built in another way."""
+    """The library of numpy's BLAS; None for an older numpy, or a different build."""
     try:
         return ctypes.CDLL(sys.modules["numpy._core._multiarray_umath"].__file__)
     except (KeyError, OSError, TypeError):
@@ -228,7 +228,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Shared(Generic[ValueT]):
-    """A value that the first of ``uses`` takers makes, in whatever thread, and that the last one gives up."""
+    """A value that the first of ``uses`` users computes, in any thread, and the last user releases."""
 
     __slots__ = ("_lock", "_make", "_uses", "_value")
 
@@ -254,7 +254,7 @@ _MULTIPLE: Final = 16
 
 
 def depth_of_part(depth: int) -> int:
-    """How many of so many products are added up in one go, as OpenBLAS with AVX-512 does where matrices are large."""
+    """The number of products that are summed at a time, as OpenBLAS with AVX-512 does for large matrices."""
     if depth >= 2 * DEPTH:
         return DEPTH
     return depth if depth <= DEPTH else (depth // 2 + _MULTIPLE - 1) // _MULTIPLE * _MULTIPLE

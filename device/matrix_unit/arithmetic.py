@@ -1,7 +1,7 @@
-"""The two arithmetics of values: exactly as the device computes, and fast in floating point.
+"""The two arithmetics of values: exact, bit for bit like the device, and fast, in floating point.
 
-An arithmetic is a set of functions with the same meaning: the block product of the matrix unit, and what happens on the
-way between L1 and it. Operations are written once, over an `Arithmetic`.
+Each arithmetic implements the block product of the matrix unit and the conversions between L1 and the matrix unit.
+Operations are written once, over an `Arithmetic`.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ class Arithmetic:
 
 
 def cut(values: Array, mask: int) -> Array:
-    """float32 numbers with only the bits of a mask, a signed number, in place."""
+    """Masks the bits of float32 numbers in place; the mask is a signed number."""
     if mask != -1:
         bits = values.view(np.int32)
         bits &= np.int32(mask)
@@ -78,9 +78,9 @@ FAST: Final = Arithmetic(
 
 
 def arithmetic_of(arithmetic: Arithmetic, *operands: Array | None) -> Arithmetic:
-    """The arithmetic for these operands: the exact one where some are infinite or NaN.
+    """The arithmetic for these operands: exact arithmetic if some are infinite or NaN.
 
-    The matrix unit takes these for numbers of the exponent 255, where floating point would spread them.
+    The matrix unit treats infinity and NaN as numbers with exponent 255; floating point would propagate them.
     """
     if arithmetic is EXACT or all(operand is None or _is_finite(operand) for operand in operands):
         return arithmetic
@@ -88,7 +88,7 @@ def arithmetic_of(arithmetic: Arithmetic, *operands: Array | None) -> Arithmetic
 
 
 def _is_finite(values: Array) -> bool:
-    """Whether float32 or bfloat16 numbers hold neither infinities nor NaN."""
+    """Whether float32 or bfloat16 numbers contain neither infinities nor NaN."""
     if values.dtype != BFLOAT16.storage or not values.flags.c_contiguous:
         return bool(np.isfinite(values).all())
     bits = values.reshape(-1).view(np.uint16)

@@ -1,10 +1,10 @@
-"""The matrix unit, bit by bit: the readable truth of one instruction.
+"""The readable reference of one instruction of the matrix unit, bit by bit.
 
-One step adds 16 products to every element of Dst, in integers, with the hardware's own roundings. What operands look
-like inside the unit stands here for all engines. The fast twins
-(``device.matrix_unit.blocks``, ``device.matrix_unit.compiled``) give the same bits and run under the same tests;
-operations use ``device.matrix_unit.blocks``. Rules: Tenstorrent's ISA documentation (MVMUL, SrcA, SrcB, Dst) and its
-open functional simulator, checked against 2,000 recorded instructions.
+One step adds 16 products to every element of Dst, in integers, with the hardware's roundings. This module defines the
+operands inside the unit for all engines. The fast engines (``device.matrix_unit.blocks``,
+``device.matrix_unit.compiled``) give the same bits and run under the same tests; operations use
+``device.matrix_unit.blocks``. Rules: Tenstorrent's ISA documentation (MVMUL, SrcA, SrcB, Dst) and its open functional
+simulator, checked against 2,000 recorded instructions.
 
 A number is a float32 bit pattern: sign, 8-bit exponent, mantissa. An exponent of 0 reads as zero, and an exponent of
 255 is an ordinary exponent while inside the unit.
@@ -42,7 +42,7 @@ class Phase(NamedTuple):
 
     @property
     def lowered_by(self) -> int:
-        """How much the place of the parts lowers the exponent of a product."""
+        """The reduction of a product's exponent by the position of its parts."""
         return 5 * self.low_weight + 7 * self.low_activation
 
 
@@ -113,7 +113,7 @@ def accumulate_step(
 
 
 def multiplied_elements(left: Array, right: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
-    """The element-wise product in all four fidelity phases, each added to what Dst holds after the one before.
+    """The element-wise product in all four fidelity phases, accumulated in Dst.
 
     Operands are uint32 bit patterns of one shape: ``left`` is in SrcA, ``right`` in SrcB. ``minus_one_quirk`` is that
     of ``MatrixUnitMode``.
@@ -182,7 +182,7 @@ def _sum_of_products(activations: Array, weights: Array, phase: Phase) -> _Term:
 
 
 def _added_to_dst(sums: tuple[_Term, ...], dst: Array, *, fp32_dest: bool, minus_one_quirk: bool) -> Array:
-    """Sums of products and what Dst holds, aligned to the largest of their exponents and added: the new Dst."""
+    """The new Dst: sums of products and Dst, aligned to the largest exponent and added."""
     old = _read_dst(dst)
     exponent = old.exponent
     for product_sum in sums:
@@ -252,7 +252,7 @@ MAX_EXPONENT_SUM: Final = 254 - 28 + 127
 
 
 class Parts(NamedTuple):
-    """Operands cut into what the fidelity phases multiply."""
+    """Operands split into the parts that fidelity phases multiply."""
 
     high: Array  # float32, for the fidelity phases that take the high part
     low: Array  # float32, for the others

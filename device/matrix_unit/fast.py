@@ -1,9 +1,9 @@
-"""Floating point in the place of the matrix unit's integers: BLAS over blocks, rounding where the packer rounds.
+"""The matrix unit in floating point: BLAS over blocks, with rounding where the packer rounds.
 
-Operands are cut to the parts the fidelity multiplies; a 16-bit Dst is rounded once a block instead of once a step. So
-results differ from the device's in the last places only; denormals, infinities and NaN are not treated as the device
-does, but where block floats are packed. The functions mirror those of `blocks` and `packer`, and may write over a Dst
-they are given.
+Operands are truncated to the bits that the fidelity multiplies; a 16-bit Dst is rounded once per block instead of once
+per step. So results differ from the device's only in the last places. Denormals, infinities and NaN are treated like on
+the device only when block floats are packed. The functions mirror those of `blocks` and `packer`, and may overwrite a
+given Dst.
 """
 
 from collections.abc import Sequence
@@ -67,14 +67,14 @@ def _sum_of_products(left: Array, right: Array) -> Array:
 
 
 def unpack(values: Array, fmt: DataFormat, *, fp32_dest: bool) -> Array:
-    """float32 buffers are cut to what an operand holds; other formats fit."""
+    """Truncates float32 to the bits of an operand; other formats fit unchanged."""
     if fmt == FLOAT32:
         return _cut(values, _TF32 if fp32_dest else _BFLOAT16)
     return values
 
 
 def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) -> Array:
-    """Dst rounded to the format, in place; block floats that `share` can not round, by the exact packer."""
+    """Rounds Dst to the format, in place; the exact packer rounds block floats that `share` cannot round."""
     if fmt.is_block and not _is_shared(dst):
         return packer.pack(dst, fmt, fp32_dest=fp32_dest, relu=relu)
     if relu:
@@ -87,7 +87,7 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
 
 
 def _is_shared(values: Array) -> bool:
-    """Whether `share` rounds the numbers as the packer does: neither very large ones nor infinities or NaN."""
+    """Whether `share` rounds the numbers like the packer: no very large numbers, infinities or NaN."""
     if not values.size:
         return True
     return bool(values.max() <= LARGEST_SHARED and values.min() >= -LARGEST_SHARED)
@@ -108,7 +108,7 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
 
 
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
-    """The sum, in place."""
+    """Adds the bias in place."""
     return add(dst, bias, rounds=not fp32_dest)
 
 

@@ -1,6 +1,6 @@
-"""What happens to numbers between L1 and the matrix unit: unpacking, packing, adding in L1, and the addition of a bias.
+"""Conversions between L1 and the matrix unit: unpacking, packing, accumulation in L1, and the addition of a bias.
 
-All on float32 arrays whose values are exact in the format they stand for; every rounding of the device is here, and
+All functions take float32 arrays whose values are exact in their format; every rounding of the device is here, and
 "half up" always means on the magnitude. Sources: Tenstorrent's ISA documentation and open functional simulator; bits
 checked against recorded runs of ttnn 0.81.1.
 
@@ -85,7 +85,7 @@ def pack(dst: Array, fmt: DataFormat, *, fp32_dest: bool, relu: bool = False) ->
 
 
 def tilize(values: Array, source: DataFormat, target: DataFormat, *, fp32_dest: bool, keeps_tf32: bool) -> Array:
-    """Row-major values after the matrix unit's operands, Dst and the packer made tiles of them: exact in ``target``.
+    """Row-major values after tilizing through the matrix unit's operands, Dst and the packer: exact in ``target``.
 
     Args:
         values: [..., cols], exact in ``source``; for a block float as target, cols are those of the K block.
@@ -131,7 +131,7 @@ def accumulate_l1(stored: Array, packed: Array, fmt: DataFormat) -> Array:
 
 
 def add_bias(dst: Array, bias: Array, *, fp32_dest: bool) -> Array:
-    """The matrix unit's element-wise addition of two operands, no float addition: the new Dst, float32 [..., cols].
+    """The matrix unit's element-wise addition, which is not a float addition: the new Dst, float32 [..., cols].
 
     The operand of smaller magnitude is shifted to the scale of the other's 11-bit significand, half up, without further
     guard bits; the sum of the two integers is exact in a 32-bit Dst and rounded half up to 8 bits in a 16-bit one.
@@ -199,7 +199,7 @@ def _loops(bits: Array) -> Any:
 
 
 def signed(bits: Array) -> Array:
-    """Bit patterns as int32, never to be written, so that loops are compiled for one kind of argument."""
+    """Bit patterns as read-only int32, so that loops are compiled for one argument type."""
     array = bits.view(np.int32)
     array.flags.writeable = False
     return array
@@ -304,12 +304,12 @@ def typecast(values: Array, source: DataFormat, target: DataFormat) -> Array:
     """Values in another format, as the device converts them: the same shape, in storage of ``target``.
 
     ``values`` are exact in ``source``. Block floats group 16 neighbors of the last axis; zeros fill up the last group.
-    Towards bfloat8_b the packer is told to read Dst as it is (`bfp8_pack_precise` of tt-metal 0.81.1), so that there is
-    one rounding, half up, straight to the shared exponent; towards bfloat4_b it is not, and rounds and cuts as behind a
-    matmul. Recorded for bfloat16; a float32 source of block floats follows the same code without a recording.
+    For bfloat8_b the packer reads Dst unchanged (`bfp8_pack_precise` of tt-metal 0.81.1), so that there is one
+    rounding, half up, directly to the shared exponent; for bfloat4_b it rounds and truncates as after a matmul.
+    Recorded for bfloat16; float32 to block floats follows the same code without a recording.
 
     Raises:
-        ArgumentError: An integer format is asked to hold an infinity or a NaN.
+        ArgumentError: Infinity or NaN for an integer format.
     """
     if not target.is_block or not source.is_float or values.ndim == 0:
         return quantize(values, target)

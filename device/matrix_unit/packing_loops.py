@@ -1,4 +1,4 @@
-"""What happens to numbers between L1 and the matrix unit, compiled: the bits of ``device.matrix_unit.packer``.
+"""Compiled conversions between L1 and the matrix unit, with the bits of ``device.matrix_unit.packer``.
 
 The loops work on int32 bit patterns, in integers as far as possible; all integers are forced to 32 bits, so that the
 loops become vector instructions.

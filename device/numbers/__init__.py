@@ -1,1 +1,1 @@
-"""Number formats: what they hold, how they are rounded, and functions of single numbers."""
+"""Number formats, their rounding, and elementary functions."""

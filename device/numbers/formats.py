@@ -1,4 +1,4 @@
-"""Data formats: bits, storage, conversion and packing of their numbers, block floats too; sizes rounded to them."""
+"""Data formats, including block floats: bits, storage, conversion and packing; rounding of sizes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _SMALLEST_NORMAL: Final = np.float32(2.0**-126)
 
 
 def whole_groups(values: Array) -> Array:
-    """Numbers [..., columns] as float32 with zeros behind, so that neighbors that share an exponent are all there."""
+    """Numbers [..., columns] as float32, padded with zeros to whole groups that share an exponent."""
     columns = values.shape[-1]
     filled = np.zeros((*values.shape[:-1], round_up(columns, GROUP)), np.float32)
     filled[..., :columns] = values
@@ -64,7 +64,7 @@ def spread(values: Array) -> Array:
 
 
 def to_read(values: Array) -> Array:
-    """A view that is not written to: loops are compiled anew for arrays that are."""
+    """A read-only view, because loops are compiled separately for writable arrays."""
     seen = values[...]
     seen.flags.writeable = False
     return seen
@@ -198,7 +198,7 @@ class DataFormat:
     is_float: bool = True  # Whether it holds floating-point numbers (block floats do)
 
     def __post_init__(self) -> None:
-        """Refuses a description that contradicts itself."""
+        """Raises an error for an inconsistent description."""
         if self.is_block and self.mantissa_bits + 1 != self.element_bits:
             raise ValueError(
                 f"{self.name}: an element of a block float is a sign and a magnitude, so element_bits must be "
@@ -208,7 +208,7 @@ class DataFormat:
             raise ValueError(f"{self.name}: storage {self.storage} does not have {self.element_bits} bits")
 
     def __eq__(self, other: object) -> bool:
-        """Whether all is the same; formats are nearly always one of the constants, or differ by name."""
+        """Whether all fields are equal; formats are nearly always constants, or differ by name."""
         if self is other:
             return True
         if not isinstance(other, DataFormat):
@@ -223,7 +223,7 @@ class DataFormat:
 
     @property
     def element_bytes(self) -> int | None:
-        """Bytes of one element; None for block floats, which have no size of their own."""
+        """Bytes of one element; None for block floats, whose elements have no size."""
         return None if self.is_block else self.element_bits // 8
 
     @property
@@ -267,22 +267,22 @@ FORMATS: Final[Mapping[str, DataFormat]] = MappingProxyType(
 
 
 def quantize(values: Array, fmt: DataFormat) -> Array:
-    """The host's conversion: the values that ``fmt`` holds after writing ``values`` to it.
+    """The host's conversion of ``values`` to ``fmt``.
 
     Floats are rounded to nearest, ties to even; overflow gives infinity and denormals stay. Block floats take groups of
     16 along the last axis (the last group of a row may be shorter), round each magnitude to nearest even under the
-    largest exponent of the group, saturate, and drop denormals and the sign of zero. Integers are cut toward zero and
-    wrap. A NaN stays one, its payload is not kept.
+    largest exponent of the group, saturate, and drop denormals and the sign of zero. Integers are truncated toward zero
+    and wrap. NaN stays NaN without its payload.
 
     Args:
         values: Any shape and real dtype; anything wider than float32 is rounded to float32 first.
-        fmt: What to convert to.
+        fmt: The target format.
 
     Returns:
         Same shape, ``fmt.storage``; the argument itself when nothing changes.
 
     Raises:
-        ArgumentError: An integer format is asked to hold an infinity or a NaN.
+        ArgumentError: Infinity or NaN for an integer format.
     """
     values = np.asarray(values)
     if values.dtype == fmt.storage and not fmt.is_block:
@@ -356,12 +356,12 @@ def decode_tiles(data: Array, fmt: DataFormat) -> Array:
 
 
 def bit_patterns(values: Array) -> Array:
-    """A view of numbers as unsigned integers of their size: numpy moves those without looking at each."""
+    """A view of numbers as unsigned integers of their size, which numpy copies without conversion."""
     return values.view(np.dtype(f"u{values.dtype.itemsize}"))
 
 
 def write_exactly(values: Array, place: Array) -> None:
-    """Writes float32 numbers to a place of a dtype that holds each exactly; bfloat16 gets the upper halves as they are.
+    """Writes float32 numbers to an array of a dtype that holds them exactly; bfloat16 gets their upper halves.
 
     ``values`` are contiguous in their last axis.
     """

@@ -1,9 +1,8 @@
-"""The vector unit: what its instructions do to a float32, and the elementary functions that kernels make of them.
+"""The vector unit: its instructions on float32, and the elementary functions that kernels build from them.
 
-A register holds a float32. A multiplication with addition rounds once, to nearest even, and makes zero of a denormal.
-What is stored into a 16-bit Dst loses its lower half unless the kernel rounds it first. The functions follow the
-kernels of tt-metal 0.81.1 for both architectures step by step, since every step rounds
-(docs/reference/values.md, Activation).
+A register holds a float32. A multiply-add rounds once, to nearest even, and flushes denormals to zero. A store into a
+16-bit Dst drops the lower half unless the kernel rounds it first. The functions follow the kernels of tt-metal 0.81.1
+for both architectures step by step, because every step rounds (docs/reference/values.md, Activation).
 """
 
 from collections.abc import Sequence
@@ -63,7 +62,7 @@ def rounded_to_bfloat16(x: Array) -> Array:
 
 
 def rounded_to_even_bfloat16(x: Array) -> Array:
-    """To the nearest bfloat16, a half to the even one."""
+    """Rounded to the nearest bfloat16, ties to even."""
     bits = _bits(x)
     return _floats((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & UPPER_HALF)
 
@@ -86,7 +85,7 @@ def short_exponential(x: Array, *, scale: float = LOG2_E, constant: float = TWO_
 
 
 def long_exponential(x: Array) -> Array:
-    """E to the x, right to a last place: what kernels take with a 32-bit Dst."""
+    """exp(x) within one unit in the last place, as kernels compute it with a 32-bit Dst."""
     ratio = multiply_add(x, 1.442695, 0.0)
     whole = np.copysign(np.floor(np.minimum(np.abs(ratio), np.float32(32767)) + np.float32(0.5)), ratio)
     rest = multiply_add(whole, LN_2_PARTS[1], multiply_add(whole, LN_2_PARTS[0], x))

@@ -1,10 +1,10 @@
-"""GDDR6 in more depth than the cycle model: banks, rows and refresh of a channel in a closed form.
+"""A closed form of GDDR6 with banks, rows and refresh, more detailed than the cycle model.
 
-The cycle model has one measured share of the data sheet's bandwidth. Here the same bytes are bursts in the rows of a
-channel's banks: the data bus, activates of rows, or banks that are busy with one row decide, and refreshes stop all.
-`DramSpec.banks` are what programs see; each is one or more channels, whose own banks are called *row banks* here.
-Addresses go to channels and bank groups burst by burst, so that a *stripe* of one row in every group and channel lies
-together; neighboring stripes are in other row banks. The controller chooses among the bursts that it has queued.
+The cycle model uses one measured share of the data sheet's bandwidth. Here the same bytes are bursts in the rows of a
+channel's banks: the data bus, row activations, or busy banks limit the rate, and refreshes stop everything.
+`DramSpec.banks` are the banks that programs see; each has one or more channels, whose own banks are called *row banks*
+here. Addresses are mapped to channels and bank groups burst by burst, so that a *stripe* has one row in every group and
+channel; neighboring stripes are in other row banks. The controller chooses among the queued bursts.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from device.spec.parts import DramSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramCosts(Costs):
-    """What a channel of DRAM is made of, and its least times between commands."""
+    """The structure of a DRAM channel, and its minimum times between commands."""
 
     TABLE: ClassVar[str] = "dram_costs"
 
@@ -56,7 +56,7 @@ class DramStream(NamedTuple):
 
 
 class DramTime(NamedTuple):
-    """What the streams of an operation take of the busiest bank, if nothing but DRAM limits them."""
+    """The time of an operation's streams on the busiest bank, if only DRAM limits them."""
 
     nanoseconds: float
     moved_bytes: int
@@ -121,10 +121,10 @@ def burst_ns(timings: DramCosts, dram: DramSpec) -> float:
 
 
 def _visits(stream: DramStream, others: int, timings: DramCosts, dram: DramSpec) -> _Visits:
-    """How often stripes are entered: once, and again where other sources have closed their rows between two pages.
+    """The number of times that stripes are opened: once, and again if other sources close their rows between pages.
 
-    A page comes from each source in turn. Bursts of open rows go first, so that those sources go on until the queue is
-    full of bursts of the others. The ``others`` are sources of other streams, anywhere.
+    Sources take turns by page. Bursts of open rows go first, so their sources continue until the queue is full of
+    bursts of other sources. ``others`` are sources of other streams at any address.
     """
     slot = _parts(stream.page_bytes, dram.alignment_bytes) * dram.alignment_bytes
     stripe = timings.row_bytes * timings.bank_groups * timings.bank_channels
@@ -143,7 +143,7 @@ def _visits(stream: DramStream, others: int, timings: DramCosts, dram: DramSpec)
 
 
 def _rivals(apart: float, timings: DramCosts) -> float:
-    """How likely bursts so many stripes apart are in other rows of the same row banks."""
+    """The probability that bursts this many stripes apart are in other rows of the same row banks."""
     sets = timings.row_banks / timings.bank_groups
     around = abs((apart + sets / 2) % sets - sets / 2)
     return max(0.0, 1 - around) - max(0.0, 1 - apart)
@@ -155,7 +155,7 @@ def _parts(whole: int, part: int) -> int:
 
 
 def _mean_stripes(page_bytes: int, slot: int, base: int, stripe: int) -> float:
-    """Stripes that a page touches, in the mean over all places that pages have."""
+    """The mean number of stripes of a page, over all positions of pages."""
     starts = [(base + slot * number) % stripe for number in range(lcm(slot, stripe) // slot)]
     return sum((start + page_bytes - 1) // stripe + 1 for start in starts) / len(starts)
 
@@ -166,7 +166,7 @@ def _rows(visits: _Visits, timings: DramCosts) -> float:
 
 
 def _limits(visits: _Visits, timings: DramCosts, dram: DramSpec, *, writes: bool) -> dict[str, float]:
-    """Nanoseconds of a visit by what limits it; the queue holds several visits, some of which share row banks."""
+    """Nanoseconds of a visit by limit; the queue holds several visits, some of which share row banks."""
     rows, burst = _rows(visits, timings), burst_ns(timings, dram)
     bus = visits.bursts * max(burst, timings.ccd_ns / timings.bank_groups)
     queued = 1 + timings.queued_bursts / visits.bursts
@@ -180,7 +180,7 @@ def _limits(visits: _Visits, timings: DramCosts, dram: DramSpec, *, writes: bool
 
 
 def _turn_ns(timings: DramCosts, dram: DramSpec) -> float:
-    """What the data bus loses from reads to writes and back."""
+    """The time that the data bus loses between reads and writes."""
     burst = burst_ns(timings, dram)
     to_write, to_read = timings.cl_ns + burst / 2, timings.cwl_ns + burst + timings.wtr_ns
     return to_write + to_read - 2 * burst

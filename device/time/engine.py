@@ -1,9 +1,9 @@
-"""Processors and circular buffers in time: who waits for whom, block by block.
+"""Timing of processors and circular buffers, block by block.
 
-A program is walked through once, in an order in which every block is written before it is read. Each processor has a
-clock; a circular buffer knows when each of its blocks was filled and when it was emptied again. Nothing is scheduled:
-a wait is the later of two moments. Every moment remembers the task that ended then and what that task had waited for,
-so the chain that leads to the end of a program, its critical path, is known without a second run.
+A program is walked once, in an order in which every block is written before it is read. Each processor has a clock; a
+circular buffer records when each of its blocks was filled and emptied. There is no scheduler: a wait is the later of
+two times. Every time stores the task that ended then and the task that it waited for, so the critical path of a program
+is known without a second run.
 """
 
 from collections import Counter
@@ -94,7 +94,7 @@ class Processor:
         return self.waited_cycles, dict(self._done)
 
     def again(self, times: int, then: tuple[float, Mapping[Task, int]]) -> None:
-        """Count so many times more what it did since a moment, of which `worked` is given; `now` stays."""
+        """Counts the work since a moment ``times`` more times; ``then`` is the state from `worked`, `now` stays."""
         waited_cycles, done = then
         self.waited_cycles += times * (self.waited_cycles - waited_cycles)
         for task, count in self._done.items():
@@ -110,13 +110,13 @@ class Processor:
 
 
 def movers(processors: int, roles: int) -> tuple[Processor, ...]:
-    """The processor of each role of a program on a core of so many; roles may have the same one."""
+    """The processor of each role of a program on a core; roles may share a processor."""
     result = [Processor() for _ in range(min(roles, processors))]
     return tuple(result[min(role, len(result) - 1)] for role in range(roles))
 
 
 class Server(Processor):
-    """What works for others in turn and waits for nobody, such as the banks of DRAM."""
+    """A resource that serves requests in turn and never waits, such as the banks of DRAM."""
 
     def wait(self, moment: Moment) -> None:
         """A server does not wait: `repeat` counts on it."""
@@ -136,7 +136,7 @@ class Slots:
         self._emptied: list[Moment] = []
 
     def reserve(self) -> Moment:
-        """When there is room for the next block; a DeviceError if nobody empties the buffer."""
+        """The time when there is room for the next block; raises DeviceError if nothing empties the buffer."""
         needed = len(self._filled) - self.blocks
         if needed < 0:
             return BEGIN
@@ -152,7 +152,7 @@ class Slots:
         self._filled.append(moment)
 
     def front(self) -> Moment:
-        """When the next block to be read is complete; a DeviceError if nobody fills the buffer."""
+        """The time when the next block to read is complete; raises DeviceError if nothing fills the buffer."""
         if len(self._emptied) >= len(self._filled):
             raise DeviceError(
                 f"circular buffer {self.name!r} gets {len(self._filled)} blocks and its reader waits for one more; "
@@ -188,7 +188,7 @@ class Slots:
 
 
 def check_emptied(step: str, buffers: Iterable[Slots]) -> None:
-    """Refuses circular buffers that are not empty at the end of a program: the model of the program loses a block."""
+    """Raises an error if a circular buffer is not empty at the end of a program, which is a defect of its model."""
     for buffer in buffers:
         if buffer.left:
             raise DeviceError(
@@ -202,7 +202,7 @@ def stage_report(
 ) -> tuple[StageCycles, ...]:
     """Busy, waiting and critical cycles of every stage; ``waits`` maps a stage to the processor whose waiting counts.
 
-    What several processors do side by side, as their start, counts once.
+    Parallel work of several processors, such as their start, counts once.
     """
     critical = critical_cycles(end)
     busy: dict[Stage, float] = {}

@@ -61,9 +61,9 @@ def _leg_loads(leg: Leg, sent_bytes: Floats) -> Floats:
 
 
 def link_shares(ways: Ways) -> Floats:
-    """[axes, rows, columns] the part of the bytes on each link: those along rows, then those along columns.
+    """The share of the bytes on each link, [axes, rows, columns]: links along rows, then links along columns.
 
-    A link is named by the node of the torus that it leaves. The sum over all links is how many a byte passes.
+    A link is named by the torus node that it leaves. The sum over all links is the mean number of links of a byte.
     """
     if ways.multicasts is None:
         return _link_shares(ways, np.arange(len(ways.parts)), ways.parts)
@@ -99,8 +99,8 @@ def _second_bank_points(spec: DeviceSpec) -> Points:
 def _bank_points(spec: DeviceSpec, known_rows: Sequence[int]) -> Points:
     """The nodes of all banks; the known nodes lie in known rows.
 
-    Banks beyond the known nodes answer at free nodes of the same columns, where the fewest banks share the row, then
-    the column: so one more bank takes from the busiest link. Where no node is free, nodes are shared.
+    Additional banks are placed at free nodes of the same columns, where the fewest banks share the row, then the
+    column, so that one more bank relieves the busiest link. Without free nodes, banks share nodes.
     """
     nodes, rows, banks = tuple(zip(spec.noc.dram_cols, known_rows, strict=True)), spec.noc.rows, spec.dram.banks
     points = list(nodes[:banks])
@@ -118,7 +118,7 @@ def _bank_points(spec: DeviceSpec, known_rows: Sequence[int]) -> Points:
 def spread_link_bytes(
     spec: DeviceSpec, cores: CoreRangeSet, moved_bytes: float, *, in_dram: bool, writes: bool, crossed: bool = False
 ) -> float:
-    """The bytes on the busiest link where cores move equal parts from or to all banks of an interleaved buffer.
+    """The bytes on the busiest link if cores move equal parts from or to all banks of an interleaved buffer.
 
     Args:
         spec: The device.
@@ -129,7 +129,7 @@ def spread_link_bytes(
         crossed: Whether the cores read over the network that is placed for writing, or write over the other one.
 
     Returns:
-        The bytes; 0 for a buffer in DRAM where the device does not state where the banks are.
+        The bytes; 0 for a buffer in DRAM if the device does not state the nodes of the banks.
     """
     spread = _spread(spec, cores, in_dram=in_dram, writes=writes, crossed=crossed)
     return 0.0 if spread.points == () else moved_bytes * _busiest_share(spread)
@@ -138,7 +138,7 @@ def spread_link_bytes(
 def spread_transfer(
     spec: DeviceSpec, cores: CoreRangeSet, moved_bytes: int, *, in_dram: bool, writes: bool, crossed: bool = False
 ) -> Transfer:
-    """The links that such bytes pass; arguments as of `spread_link_bytes`."""
+    """The links that these bytes pass; arguments as in `spread_link_bytes`."""
     spread = _spread(spec, cores, in_dram=in_dram, writes=writes, crossed=crossed)
     links = Fraction(0) if spread.points == () else _mean_links(spread)
     return Transfer(
@@ -234,10 +234,10 @@ def crossing_cycles(
     writes: bool,
     crossed: bool = False,
 ) -> float:
-    """Cycles in which the busiest link passes the pages of all cores; arguments as of `spread_link_bytes`.
+    """Cycles of the busiest link for the pages of all cores; arguments as in `spread_link_bytes`.
 
     Packets of many cores merge on their way to other cores, and to the banks over the network that is placed for
-    reading; a packet that waits keeps the links behind it from others.
+    reading; a waiting packet blocks the links behind it.
     """
     noc = spec.noc
     share = noc.merging_share if not in_dram or (writes and crossed) else 1.0
@@ -261,7 +261,7 @@ def _mean_links(spread: _Spread) -> Fraction:
 
 
 def _workers(torus: Torus, corners: Sequence[tuple[int, int, int, int]]) -> Places:
-    """Where the worker cores of some rectangles lie."""
+    """The nodes of the worker cores of some rectangles."""
     pairs = [
         (col, row) for left, top, right, low in corners for row in range(top, low + 1) for col in range(left, right + 1)
     ]

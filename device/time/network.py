@@ -1,8 +1,8 @@
-"""The two networks of the chip: who passes which links, how far, and what a stream of transfers takes.
+"""The two networks of the chip: routes, shared links, and the time of transfers.
 
-Both are rings in each row and each column of the torus, one way only: the first network runs right, then down; the
-second up, then left. A neighbor on the wrong side is reached round the whole ring, and whoever else is under way on
-that ring is in the way: a packet holds every link from its sender to its receiver until its last flit has passed.
+Both are unidirectional rings in each row and each column of the torus: the first network runs right, then down; the
+second up, then left. A neighbor on the other side is reached around the whole ring and conflicts with all other traffic
+on the ring: a packet holds every link from its sender to its receiver until its last flit has passed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Places(NamedTuple):
     row: Integers
 
     def take(self, numbers: Integers) -> "Places":
-        """The points of these numbers."""
+        """The points with these indices."""
         return Places(self.col[numbers], self.row[numbers])
 
 
@@ -58,15 +58,15 @@ class Torus(NamedTuple):
     round_trip_cycles: float
 
     def places(self, cols: Integers, rows: Integers) -> Places:
-        """Where worker cores lie, by their columns and rows in the grid of workers."""
+        """The nodes of worker cores, by their columns and rows in the worker grid."""
         return Places(np.array(self.worker_cols, np.int64)[cols], np.array(self.worker_rows, np.int64)[rows])
 
 
 def torus_of(spec: DeviceSpec) -> Torus:
     """The network of a device.
 
-    A grid with more columns than `NocSpec.worker_cols` is no card's: its torus has as many columns besides those of
-    worker cores as the card's torus, and they come first, as on the cards. The same holds for rows.
+    A grid with more columns than `NocSpec.worker_cols` exists on no card: its torus has as many non-worker columns as
+    the card's torus, and these come first. The same holds for rows.
     """
     return spec.derived(_torus)
 
@@ -93,7 +93,7 @@ def answer_cycles(noc: NocSpec, links: Floats) -> Floats: ...
 
 
 def answer_cycles(noc: NocSpec, links: float | Floats) -> float | Floats:
-    """From a small request to its answer, if both together pass so many links (`round_links`)."""
+    """Cycles from a small request to its answer, which together pass this many links (`round_links`)."""
     return noc.interface_cycles + noc.hop_cycles * links
 
 
@@ -178,13 +178,13 @@ def _nodes_of_legs(leg: Leg, step: int) -> Iterator[list[tuple[int, int]]]:
 
 
 def round_links(torus: Torus, sources: Places, destinations: Places) -> Integers:
-    """[routes] links that a request and its answer pass together: whole rings, for the answer goes on the same way."""
+    """The links of a request and its answer together, [routes]: whole rings, because the answer continues the way."""
     links: Integers = np.where(sources.col != destinations.col, torus.cols, 0)
     return links + np.where(sources.row != destinations.row, torus.rows, 0)
 
 
 class Meetings(NamedTuple):
-    """What follows of some routes from where they lie; not to be changed."""
+    """Geometric properties of routes; immutable."""
 
     legs: tuple[Leg, Leg]  # Along rows, along columns
     shared: Booleans  # As of `sharing`
@@ -192,7 +192,7 @@ class Meetings(NamedTuple):
 
 
 def meetings(torus: Torus, network: Network, sources: Places, destinations: Places) -> Meetings:
-    """The legs of some routes, and which of them meet; of routes that were asked for lately they are known.
+    """The legs of some routes, and the legs that share links; cached for recent routes.
 
     Neighboring cores of a grid exchange data along the same few routes, whatever the sizes of tensors are.
     """
@@ -237,9 +237,9 @@ def _reaches(legs: Sequence[Leg]) -> Booleans:
 
 
 def passing_bytes(shared: Booleans | Floats, sent_bytes: Floats) -> Floats:
-    """Bytes on the links of each route, [routes, blocks]: its own, and those of all routes that share a link with it.
+    """Bytes on the links of each route, [routes, blocks]: its own bytes, and those of routes that share a link.
 
-    ``shared`` is [routes, routes] of `sharing`, or the part of the second route's bytes that the first meets;
+    ``shared`` is [routes, routes] from `sharing`, or the share of the second route's bytes on links of the first;
     ``sent_bytes`` is [routes, blocks of transfers]. A route without own bytes has 0.
     """
     passing: Floats = np.where(sent_bytes > 0, shared.astype(np.float64, copy=False) @ sent_bytes, 0.0)
@@ -257,9 +257,9 @@ def shared_cycles(spec: DeviceSpec, moved_bytes: float, efficiency: float = 1.0)
 
 
 def shared_read_cycles(spec: DeviceSpec, moved_bytes: float, page_bytes: float, efficiency: float = 1.0) -> float:
-    """Cycles in which the banks together answer all cores' reads of pages: their bytes, or their requests in turn.
+    """Cycles in which the banks answer all cores' reads of pages, limited by bytes or by the number of requests.
 
-    Arguments as of `shared_cycles`; a request asks for a page, or for a packet of a larger one.
+    Arguments as in `shared_cycles`; a request reads a page, or a packet of a larger page.
     """
     requests = moved_bytes / min(page_bytes, spec.noc.packet_bytes) / spec.dram.banks
     taken = requests * spec.dram.request_ns * spec.clock_hz / 1e9
@@ -272,12 +272,12 @@ def read_latency_cycles(spec: DeviceSpec) -> float:
 
 
 def page_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
-    """Cycles in which the bytes of one page come from one bank, over one link, at a ``share`` of the bank's rate."""
+    """Cycles of the bytes of one page from one bank, over one link, at a ``share`` of the bank's rate."""
     return page_bytes / min(share * spec.dram.bank_bytes_per_second / spec.clock_hz, spec.noc.link_bytes_per_cycle)
 
 
 def page_round_trip_cycles(spec: DeviceSpec, page_bytes: float, share: float = 1.0) -> float:
-    """Cycles of a page that is waited for before the next is asked for; arguments as of `page_cycles`."""
+    """Cycles per page if each page is awaited before the next request; arguments as in `page_cycles`."""
     return read_latency_cycles(spec) + page_cycles(spec, page_bytes, share)
 
 

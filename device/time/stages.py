@@ -27,7 +27,7 @@ class Lazy(Generic[ValueT]):
         self.derive = derive
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Under which name the value lies."""
+        """Stores the name of the value."""
         self.name = name
 
     @overload
@@ -37,10 +37,10 @@ class Lazy(Generic[ValueT]):
     def __get__(self, instance: object, owner: type) -> ValueT: ...
 
     def __get__(self, instance: object | None, owner: type) -> "ValueT | Lazy[ValueT]":
-        """The value, computed once; of the class itself this field, which stands for a value to be derived.
+        """The value, computed once; on the class this field, which marks a derived value.
 
         Raises:
-            AttributeError: Of the class itself: the field has no default.
+            AttributeError: On the class, because the field has no default.
         """
         if instance is None:
             if self.derive is None:
@@ -55,7 +55,7 @@ class Lazy(Generic[ValueT]):
         return result
 
     def __set__(self, instance: object, value: ValueT | Callable[[], ValueT]) -> None:
-        """Keeps what was given; the dataclass is frozen, so this happens when it is made."""
+        """Stores a given value; the dataclass is frozen, so only its constructor calls this."""
         instance.__dict__[self.name] = value
 
 
@@ -105,7 +105,7 @@ class CoreGroupCycles:
 
 
 class MovedBytes(NamedTuple):
-    """Bytes that some cores move, each as many as the others."""
+    """Bytes that some cores move in equal parts."""
 
     cores: CoreRangeSet
     dram_bytes: int  # From and to DRAM, by all of them
@@ -114,7 +114,7 @@ class MovedBytes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Bytes that all cores together move over a network, from one kind of place to another."""
+    """Bytes that all cores together move over a network, from one kind of node to another."""
 
     network: int  # 0: right, then down; 1: up, then left
     sent_bytes: int  # That leave their sources; a multicast counts once
@@ -157,7 +157,7 @@ def _core_count(operation: "OperationCycles") -> int:
 
 
 def _core_cycles(operation: "OperationCycles") -> CoreCycles:
-    """Of cores of several groups the one that ends last counts."""
+    """Cycles of all cores; a core in several groups counts with the group that ends last."""
     spent: dict[CoreCoord, CoreCycles] = {}
     for group in operation.groups:
         own = [stage.busy_cycles for stage in group.stages if stage.stage not in SHARED]
@@ -189,15 +189,15 @@ class OperationCycles:
     """One device operation.
 
     Attributes:
-        groups: Groups of cores with the same work; the slowest one decides ``cycles``.
-        slowest: The group of cores that ends last; of several that do, the first. This, the next two and what binds
-            follow from the groups where they are not given: a copy with other groups gives them anew.
+        groups: Groups of cores with the same work; the slowest group determines ``cycles``.
+        slowest: The first of the groups that end last. This, the next two and the binding stage are derived from the
+            groups unless given; a copy with other groups must set them again.
         cores: Cores that take part.
         working: Stages that work on any core.
-        moved: The bytes above by the cores that move them; all cores alike where a model does not tell them apart.
+        moved: The bytes above by core; equal for all cores if a model does not distinguish cores.
         core_cycles: Cycles of all cores together.
-        transfers: What goes over the networks; None where a model knows the bytes of DRAM alone.
-        tile_work: What unpackers, packers and processors move within cores; None where a model does not count it.
+        transfers: The transfers over the networks; None if a model only knows DRAM bytes.
+        tile_work: The data that unpackers, packers and processors move within cores; None if a model does not count it.
     """
 
     cycles: float  # Kernel cycles: from the first core's start to the last core's end; dispatch is not in it
@@ -227,5 +227,5 @@ def binding_stage(stages: Iterable[StageCycles]) -> Stage:
 
 
 def nanoseconds(cycles: float, clock_hz: int) -> float:
-    """The one place where cycles become time."""
+    """Converts cycles to nanoseconds; the only function that does."""
     return cycles / clock_hz * 1e9
