@@ -111,7 +111,7 @@ class Matmul(Call, name="matmul"):
             second=tensors["weight"].spec,
             bias=None if self.bias is None else self.bias.spec,
             out_format=format_of(self.dtype) or (None if target is None else target.spec.data_format),
-            memory_config=self.memory_config or (DRAM_MEMORY_CONFIG if target is None else target.memory_config()),
+            memory_config=self._place(),
             target=None if target is None else target.spec,
             activation=_activation(self.activation),
             transpose_a=self.transpose_a,
@@ -128,6 +128,13 @@ class Matmul(Call, name="matmul"):
         with device.function(f"ttnn.{self._name}"):
             product = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)["output"]
             return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
+
+    def _place(self) -> MemoryConfig:
+        """Where the output lies: that of the tensor that receives it counts unless another one than DRAM is given."""
+        target = self.optional_output_tensor
+        if target is not None and self.memory_config in (None, DRAM_MEMORY_CONFIG):
+            return target.memory_config()
+        return self.memory_config or DRAM_MEMORY_CONFIG
 
     def _of_nothing(self) -> Tensor:
         """The product if an operand has no elements: zeros from the host, plus a bias.

@@ -87,7 +87,8 @@ class MatmulArguments:
         """[..., M, N], of the rank of the operand, or bias, that has most axes."""
         if self.target is not None:
             return self.target.shape
-        batches = self.first.shape[:-2] if self.batches[1] == 1 else self.second.shape[:-2]
+        alone = self.batches[0] == 1 < self.batches[1] and len(self.first.shape) == len(self.second.shape)
+        batches = (self.second if alone else self.first).shape[:-2]
         rank = max(len(operand.shape) for operand in (self.first, self.second, self.bias) if operand is not None)
         shape = (*batches, self.first_sides[0], self.second_sides[1])
         return (1,) * (rank - len(shape)) + shape

@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 
 from device.errors import ArgumentError
-from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardOrientation, TensorMemoryLayout
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    MemoryConfig,
+    ShardOrientation,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import div_up
 from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments
@@ -81,6 +88,9 @@ def _complaints(
     first = call.first.memory_config
     if first.is_sharded() and first.buffer_type is BufferType.DRAM:
         yield not_in_l1("in0" if first.memory_layout is HEIGHT else "in0_sharded", "in0"), "input_tensor_a"
+    second = call.second.memory_config
+    if config.program is MatmulProgram.REUSE and second.is_sharded() and second.buffer_type is BufferType.DRAM:
+        yield not_in_l1("in1", "in1"), "input_tensor_b"
     if call.memory_config.is_sharded() and call.memory_config.buffer_type is BufferType.DRAM:
         yield not_in_l1("out", "output"), "memory_config"
     if call.bias is not None and problem.bias and config.program is MatmulProgram.MCAST_IN0:
@@ -146,17 +156,7 @@ def _grid(
                     "grid",
                 )
     elif config.program is MatmulProgram.REUSE:
-        total = rows_of(problem, config) // config.per_core_m
-        shards = next(
-            (s for s in (call.first.memory_config.shard_spec, call.second.memory_config.shard_spec) if s), None
-        )
-        output = call.memory_config.shard_spec
-        asked = 0 if output is None or shards is not None else output.num_cores()
-        if total < asked:
-            yield (
-                f"num_output_blocks_total ({total}) must be >= num_cores ({asked}); some cores would have no work",
-                "memory_config",
-            )
+        shards = _l1_shards(call)
         blocks = rows_of(problem, config) // config.per_core_m * (problem.n_tiles // config.per_core_n)
         if shards is not None and blocks % shards.num_cores():
             yield (
@@ -182,6 +182,12 @@ def _grid(
         )
     elif config.program is MatmulProgram.MCAST_IN1 and too_high:
         yield _too_high(problem, config)
+
+
+def _l1_shards(call: MatmulArguments) -> ShardSpec | None:
+    """The shards in L1 on whose cores a REUSE program lies: of the first operand that has some."""
+    places = (call.first.memory_config, call.second.memory_config)
+    return next((place.shard_spec for place in places if place.buffer_type is BufferType.L1 and place.shard_spec), None)
 
 
 def _within_grid(call: MatmulArguments, config: MatmulConfig) -> Iterator[tuple[str, str]]:
@@ -443,6 +449,13 @@ def _second_of_both(call: MatmulArguments, config: MatmulConfig) -> Iterator[tup
                 f"({_shard_tiles(second)[1]})",
                 "input_tensor_b",
             )
+    box = call.second.shards.grid.bounding_box()
+    if second.memory_layout is WIDTH and box.rows > 1:
+        yield (
+            "Width-sharded input tensor B grid bounding box must have equal start and end y coordinates, got start: "
+            f"{box.start.y} vs end: {box.end.y}",
+            "input_tensor_b",
+        )
 
 
 def _reuse(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Iterator[tuple[str, str]]:
@@ -482,6 +495,13 @@ def _reuse(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) 
                 f"out_subblock_h ({config.out_subblock_h}) must be 1",
                 "blocks",
             )
+    dealt = output.shard_spec or first.shard_spec or second.shard_spec if output.is_sharded() else None
+    blocks, asked = total // own, 0 if dealt is None else dealt.num_cores()
+    if blocks < asked and _l1_shards(call) is None:
+        yield (
+            f"num_output_blocks_total ({blocks}) must be >= num_cores ({asked}); some cores would have no work",
+            "memory_config",
+        )
 
 
 def _reuse_of_shards(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Iterator[tuple[str, str]]:

@@ -32,16 +32,23 @@ def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: Matmu
                 f"matmul: transpose_{name} of {len(spec.shape)} axes is not simulated where an operand or the output "
                 f"is in L1; reshape input_tensor_{name} to {MAX_TRANSPOSED_AXES}, or put all in DRAM"
             )
-    if call.bias is not None:
+    if call.bias is not None or call.target is not None:
         _require_expected_shape(call)
 
 
 def _require_expected_shape(call: MatmulArguments) -> None:
-    """Refuses a bias after operands that were transposed beforehand: the real library transposes the shapes again."""
+    """Refuses a bias or a target after operands that were transposed ahead: the library transposes shapes again."""
     (rows, depth), columns = call.first_sides, call.second_sides[1]
     expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
     if expected == (rows, columns):
         return
+    if call.bias is None:
+        if prod(expected) == rows * columns:
+            return
+        raise ArgumentError(
+            f"Invalid optional output tensor\nmatmul: with an operand or the output in L1, transposed operands give "
+            f"{list(expected)} for the output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
+        )
     first_line = "Broadcast error: Invalid dimension"
     if expected[1] == columns:
         first_line = "Attempting to reshape between two shapes with different volumes"
@@ -70,7 +77,7 @@ INTEGER_OUTPUT = "the packer's bits of a sum are no integers; convert the output
 
 def validate(call: MatmulArguments, require_output: Callable[[], None]) -> None:
     """Refuses a call; ``require_output`` refuses its output, which the library makes before it looks at layouts."""
-    for check in (_choices, _operands, _shapes, _target):
+    for check in (_choices, _target_place, _batches_of_output, _operands, _shapes, _target):
         for text in check(call):
             if check in (_operands, _shapes):
                 require_program(call)
@@ -108,8 +115,8 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
             f"height={height}\ninput_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
     first, second = call.first.shape, call.second.shape
-    yield from _front_axes(first, second)
-    if call.batches[1] == 1:
+    reuse = call.program is not None and call.program.program is MatmulProgram.REUSE and call.batches[0] == 1
+    if call.batches[1] == 1 and not reuse:
         return
     if len(first) != len(second):
         yield (
@@ -125,6 +132,12 @@ def _shapes(call: MatmulArguments) -> Iterator[str]:
                 f"{batches_mismatch(axis, first_batch, second_batch)}\ninput_tensor_b: {list(second)} must have the "
                 f"batches of input_tensor_a, {list(first)}, or be a single matrix; or else input_tensor_a a single one"
             )
+
+
+def _batches_of_output(call: MatmulArguments) -> Iterator[str]:
+    """Axes that only the second operand has, in the shape of an output that the library makes."""
+    if call.target is None and len(call.first.shape) > 1:
+        yield from _front_axes(call.first.shape, call.second.shape)
 
 
 def _front_axes(first: Sequence[int], second: Sequence[int]) -> Iterator[str]:
@@ -151,23 +164,30 @@ def shape_of_nothing(first: Sequence[int], second: Sequence[int]) -> tuple[int, 
     return (*batches, *rows[-2:-1] * (len(first) > 1), *columns[-1:] * (len(second) > 1))
 
 
-def _target(call: MatmulArguments) -> Iterator[str]:
+REMEDY = "optional_output_tensor: give a tensor that the call would return"
+
+
+def _target_place(call: MatmulArguments) -> Iterator[str]:
     if call.target is None:
         return
-    remedy = "optional_output_tensor: give a tensor that the call would return"
-    given, asked = (f"DataType::{kind.name.upper()}" for kind in (call.target.data_format, call.output_format))
-    if given != asked:
-        yield f"Type mismatch between optional output tensor {given} & output tensor {asked}\n{remedy}"
     if call.target.memory_config != call.memory_config:
         yield (
             f"Memory config mismatch between optional output tensor {call.target.memory_config.reported()} & output "
-            f"tensor {call.memory_config}\n{remedy}"
+            f"tensor {call.memory_config}\n{REMEDY}"
         )
+    given, asked = (f"DataType::{kind.name.upper()}" for kind in (call.target.data_format, call.output_format))
+    if given != asked:
+        yield f"Type mismatch between optional output tensor {given} & output tensor {asked}\n{REMEDY}"
+
+
+def _target(call: MatmulArguments) -> Iterator[str]:
+    if call.target is None:
+        return
     sides = replace(call, target=None).output_shape
     if call.target.volume != prod(sides) and call.bias is None:
-        yield f"Invalid optional output tensor\n{remedy} of the shape {list(sides)}"
+        yield f"Invalid optional output tensor\n{REMEDY} of the shape {list(sides)}"
     if call.target.volume != prod(sides) or call.target.layout is not Layout.TILE:
-        raise NotSimulatedError(f"{remedy} of the shape {list(sides)} in TILE layout; ttsim does not simulate others")
+        raise NotSimulatedError(f"{REMEDY} of the shape {list(sides)} in TILE layout; ttsim does not simulate others")
 
 
 def require_bias(call: MatmulArguments) -> None:

@@ -519,3 +519,77 @@ def test_rows_of_less_than_a_tile_have_no_blocks(sides, in_rows, places, named, 
         )
         with pytest.raises((ArgumentError, DeviceError), match=f"^{re.escape(line)}"):
             ttsim.matmul(first, second, **named)
+
+
+ROWS = ttsim.ROW_MAJOR_LAYOUT
+L1_HIGH, L1_WIDE = ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG, ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG
+
+
+def zeros(sides, device, place=ttsim.DRAM_MEMORY_CONFIG, layout=ttsim.TILE_LAYOUT):
+    return ttsim.Tensor(np.zeros(sides, np.float32), ttsim.bfloat16, device, layout, place)
+
+
+def test_a_target_in_l1_is_written_where_dram_is_given(device):
+    """The library takes DRAM, its default, for no place at all."""
+    target = zeros((32, 96), device, ttsim.L1_MEMORY_CONFIG)
+    operands = zeros((32, 64), device), zeros((64, 96), device)
+    given = {"optional_output_tensor": target, "memory_config": ttsim.DRAM_MEMORY_CONFIG}
+    assert ttsim.matmul(*operands, **given).memory_config() == ttsim.L1_MEMORY_CONFIG
+
+
+@pytest.mark.parametrize(("turned_a", "turned_b"), [(True, False), (False, True), (True, True)])
+def test_a_target_of_operands_that_are_transposed_ahead_is_refused(device, turned_a, turned_b):
+    """The library transposes their shapes once more, as it does beside a bias; a program of DRAM alone does not."""
+    first, second = ((64, 32) if turned_a else (32, 64)), ((96, 64) if turned_b else (64, 96))
+    call = {"transpose_a": turned_a, "transpose_b": turned_b, "optional_output_tensor": zeros((32, 96), device)}
+    with pytest.raises(ArgumentError, match=r"^Invalid optional output tensor\n"):
+        ttsim.matmul(zeros(first, device), zeros(second, device, ttsim.L1_MEMORY_CONFIG), **call)
+    ttsim.matmul(zeros(first, device), zeros(second, device), **call)
+
+
+def reuse_config(**changes):
+    fields = {"in0_block_w": 1, "out_subblock_h": 1, "out_subblock_w": 1, "per_core_M": 1, "per_core_N": 3}
+    return ttsim.MatmulMultiCoreReuseProgramConfig(compute_with_storage_grid_size=(8, 8), **fields | changes)
+
+
+def placed_shards(layout, shape, last, buffer=ttsim.BufferType.L1):
+    cores = ttsim.CoreRangeSet({ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(*last))})
+    return ttsim.MemoryConfig(layout, buffer, ttsim.ShardSpec(cores, shape, ttsim.ShardOrientation.ROW_MAJOR))
+
+
+HIGH, WIDE, SQUARE = (ttsim.TensorMemoryLayout[f"{kind}_SHARDED"] for kind in ("HEIGHT", "WIDTH", "BLOCK"))
+RANKS = "Batched (non-bcast) matmul requires inputs of the same rank, got a_shape rank: {} vs b_shape rank: {}".format
+FRONT = "When in1 rank greater than in0 rank front dimensions need to be 1"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "call", "line"),
+    [
+        # The output comes before layouts, and the caller's tensor before that
+        ([(32, 64)], [(2, 64, 96), ttsim.DRAM_MEMORY_CONFIG, ROWS], {}, FRONT),
+        ([(1, 1, 32, 64)], [(2, 64, 96)], {"memory_config": L1_WIDE}, RANKS(4, 3)),
+        ([(32, 64)], [(64, 96), ttsim.DRAM_MEMORY_CONFIG, ROWS], {"memory_config": L1_HIGH, "target": (32, 96)},
+         "Memory config mismatch between optional output tensor"),
+        ([(32, 64)], [(2, 64, 96)], {"target": (2, 32, 96)}, RANKS(2, 3)),
+        # A program of pairs pairs single matrices, too
+        ([(1, 1, 32, 64)], [(64, 96)], {"program_config": reuse_config()}, RANKS(4, 2)),
+        ([(2, 32, 64)], [(64, 96)], {"program_config": reuse_config()},
+         "MatmulMultiCoreReuseProgramConfig: Batch broadcasting is not supported for the chosen program config"),
+        # Shards in DRAM count no blocks
+        ([(1, 1, 96, 64), ttsim.L1_MEMORY_CONFIG],
+         [(1, 1, 64, 64), placed_shards(SQUARE, (64, 32), (3, 0), ttsim.BufferType.DRAM)],
+         {"program_config": reuse_config(per_core_M=3, per_core_N=2)},
+         "MatmulMultiCoreReuseProgramConfig: Input B shard shape[1] (32) must equal padded shape[-1] (64)"),
+        ([(2, 32, 64)], [(2, 64, 96), placed_shards(HIGH, (64, 96), (1, 0), ttsim.BufferType.DRAM)],
+         {"program_config": reuse_config()}, "DFB 'in1' borrows memory from TensorParameter 'in1', but its TensorSpec"),
+        ([(1, 2, 96, 64)], [(1, 2, 64, 96)],
+         {"program_config": reuse_config(per_core_M=6), "memory_config": placed_shards(WIDE, (192, 96), (1, 0))},
+         "MatmulMultiCoreReuseProgramConfig: Output memory layout must not be WIDTH_SHARDED"),
+    ],
+)  # fmt: skip
+def test_what_the_library_says_first_of_a_product(device, first, second, call, line):
+    sides = call.get("target")
+    call = {name: value for name, value in call.items() if name != "target"}
+    more = {} if sides is None else {"optional_output_tensor": zeros(sides, device)}
+    with pytest.raises(ArgumentError, match=f"^{re.escape(line)}"):
+        ttsim.matmul(zeros(first[0], device, *first[1:]), zeros(second[0], device, *second[1:]), **call, **more)
