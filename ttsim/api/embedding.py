@@ -6,8 +6,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from ops.planners.attention.embedding import EmbeddingArguments, EmbeddingKind, plan_embedding, require_two_axes
 from ops.planners.gather import GatherArguments, plan_gather, require_rows
 from ops.planners.nonzero import plan_nonzero, require_elements
-from ttsim.api.device_calls import cached_plan, format_of, operation, required_device
-from ttsim.api.normalization import room_below
+from ttsim.api.device_calls import cached_plan, format_of, free_l1, operation, required_device
 from ttsim.runtime.execution import run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.attention import Integer
@@ -129,7 +128,7 @@ def gather(
         target=None if out is None else out.spec,
         sparse=sparse_grad,
     )
-    plan = cached_plan(plan_gather, device, call, l1_bytes=room_below(device, None))
+    plan = cached_plan(plan_gather, device, call, l1_bytes=free_l1(device).before_bytes)
     if device.strict and not plan.refused:
         require_rows(call)
     with device.function("ttnn.gather"):

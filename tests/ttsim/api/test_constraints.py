@@ -114,3 +114,14 @@ def test_a_view_has_pages_of_its_own_rows() -> None:
         rows = ttsim.TensorSpec((64, 32), ttsim.bfloat16, ttsim.ROW_MAJOR_LAYOUT, ttsim.BufferType.L1)
         usage = ttsim.graph.query_op_constraints(ttsim.experimental.view, device, rows, (4, 512)).resource_usage
     assert (usage.l1_buffers_peak_per_core, usage.l1_output_buffer_per_core) == (64, 1024)
+
+
+@pytest.mark.parametrize("l1_small_size", [0, 65536])
+def test_rows_to_gather_from_are_cut_for_an_empty_l1_with_its_l1_small(l1_small_size: int) -> None:
+    """4,008 tiles in 6 parts of 668: five parts, of 802, would fill an L1 of 1.5 MiB."""
+    device = ttsim.open_device(l1_small_size=l1_small_size, values="off")
+    rows = ttsim.zeros((1, 128256), ttsim.bfloat16, ttsim.TILE_LAYOUT, device)
+    places = ttsim.zeros((1, 64), ttsim.uint32, ttsim.TILE_LAYOUT, device)
+    answer = ttsim.graph.query_op_constraints(ttsim.gather, device, rows, -1, places)
+    assert answer.resource_usage is not None
+    assert answer.resource_usage.cb_peak_size_per_core == 668 * 2048 + 4096 + 2048
