@@ -1,1 +1,1 @@
-"""What a device runs: one folder for each kind of device operation."""
+"""Device operations, one file or folder per kind."""

@@ -1,4 +1,4 @@
-"""What an average pool multiplies sums by, window by window, and how the matrix unit sums up."""
+"""The factors of an average pool by window, and the sums of the matrix unit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ENTRY_WORDS = 3  # of a list of scalars: the first output, the scalar, the outpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Averaging:
-    """How the numbers under a window are averaged."""
+    """The averaging rule of a pool."""
 
     padding_counts: bool = True  # The numbers of the padding are counted
     divisor: int | None = None  # What sums are divided by; None for how many numbers there are
@@ -34,7 +34,7 @@ class Averaging:
         return self.ceiling == (0, 0) and (self.padding_counts or not padded)
 
     def counts(self, frame: PaddedInput) -> Integers:
-        """[rows, columns] numbers that count under each window of an image."""
+        """The number of counted elements of each window of an image, [rows, columns]."""
         if self.is_uniform(frame):
             all_taps = frame.rows.kernel * frame.columns.kernel
             divisor = all_taps if self.divisor is None else self.divisor
@@ -47,7 +47,7 @@ class Averaging:
         return counts
 
     def _lengths(self, axis: PaddedAxis, ceiling: int) -> Integers:
-        """[outputs] numbers that count of each window along an axis."""
+        """The number of counted elements of each window along an axis, [outputs]."""
         first = np.arange(axis.outputs, dtype=np.int64) * axis.stride - axis.before
         behind = first + axis.kernel
         if self.padding_counts:
@@ -85,7 +85,7 @@ def _list_starts(frame: PaddedInput, output_rows: int, cores: int) -> Iterator[i
 
 
 def scalar_of(count: int) -> float:
-    """1 / ``count`` with as many bits as bfloat16 has, the others cut off; infinity for 0."""
+    """1 / ``count`` truncated to bfloat16; infinity for 0."""
     with np.errstate(divide="ignore"):
         value = np.array([1], np.float32) / np.array([count], np.float32)
     return float((value.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)[0])

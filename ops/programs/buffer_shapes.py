@@ -135,11 +135,11 @@ def paged_view(name: str, tensor: PlanTensor, spec: DeviceSpec, cores: CoreRange
 
 
 def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Buffers of the programs between shards and interleaved memory or other shards.
+    """Buffers of the programs that copy between shards and interleaved memory or other shards.
 
-    A view of the shards, and as many tiles of the other format if there is one; sticks on their way into shards are
-    aligned in a scratchpad, and so are HEIGHT shards of rows that L1 would align, two of which a reshard has room for.
-    Interleaved tensors become shards in DRAM by way of as much L1, and shards in DRAM other ones by way of a page.
+    A view of the shards, and the same number of tiles of another format if there is one; a scratchpad aligns sticks
+    that are copied into shards, and HEIGHT shards of unaligned rows, for two of which a reshard has room.
+    Shards in DRAM are written from an interleaved tensor through a shard in L1, and from other shards through a page.
     """
     gathers, deals = (not tensor.spec.memory_config.is_sharded() for tensor in (written, read))
     shards, other = (read, written) if gathers else (written, read)
@@ -197,7 +197,7 @@ def page_alignment_bytes(place: MemoryConfig, spec: DeviceSpec) -> int:
 
 
 def aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes of a page of a tensor with what aligns it in its memory."""
+    """Bytes of a page of a tensor, aligned for its memory."""
     return aligned_page_bytes(tensor.buffer(spec).page_bytes, tensor.memory_config.buffer_type, spec)
 
 
@@ -207,7 +207,7 @@ def in_dram(tensor: TensorSpec) -> bool:
 
 
 def not_in_l1(buffer_name: str, tensor_name: str) -> str:
-    """Why no program has a buffer on a tensor that lies in DRAM."""
+    """Why no program can have a circular buffer on a tensor in DRAM."""
     return (
         f"DFB '{buffer_name}' borrows memory from TensorParameter '{tensor_name}', but its TensorSpec is not "
         "L1-resident (L1 is required). Both L1 and L1_SMALL are accepted."
@@ -215,7 +215,7 @@ def not_in_l1(buffer_name: str, tensor_name: str) -> str:
 
 
 def beyond_shards(buffer_name: str, page_bytes: int, pages: int, tensor_name: str, bank_bytes: int) -> Iterator[str]:
-    """Why no program has a buffer of so many pages on the shards of a tensor, if they have fewer bytes in a bank."""
+    """Why no program can have a buffer of this many pages on the shards of a tensor, if the shards are smaller."""
     size = page_bytes * pages
     if size > bank_bytes:
         yield (
@@ -276,10 +276,10 @@ def require_cores(
     unit: str = "",
     used: CoreRangeSet | None = None,
 ) -> None:
-    """Raises DeviceError for no cores, and for cores outside the device; of those ``used``, if not all are.
+    """Raises DeviceError for no cores, and for cores outside the device (only among ``used`` cores, if given).
 
-    The real library looks for cores outside in some programs, whose work ``unit`` it names, and plans others for cores
-    that do not exist (NotSimulatedError).
+    The real library checks this in some programs, whose work ``unit`` it names; other programs it plans for cores that
+    do not exist (NotSimulatedError).
     """
     if cores is None:
         return
@@ -329,10 +329,10 @@ def uniform_cycles(
     transfers: Callable[[], tuple[Transfer, ...] | None] = lambda: None,
     tile_work: Callable[[], TileWork | None] = lambda: None,
 ) -> OperationCycles:
-    """Cycles of an operation whose cores all do the same work; bytes, transfers and tiles are those of all cores.
+    """Cycles of an operation whose cores all do the same work; bytes, transfers and tiles are sums over all cores.
 
-    `body_cycles` follow the start of a core. `busy_cycles` say how long each stage works in that time, in the order of
-    the report. `contention_cycles` are the part of the body that is due to cores sharing.
+    `body_cycles` follow the start of a core. `busy_cycles` are the busy cycles of each stage, in the order of the
+    report. `contention_cycles` are the part of the body caused by sharing between cores.
     """
     start_cycles = spec.costs_of(StickCosts).start_cycles
     stages = tuple(StageCycles(stage, cycles) for stage, cycles in busy_cycles.items() if cycles)

@@ -1,4 +1,4 @@
-"""What programs make of the products of K blocks: sums that pass through the packer in between, then an output."""
+"""Sums of the products of K blocks, with trips through the packer between blocks, and the final output."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -59,7 +59,7 @@ def finish(
     fp32_dest: bool,
     trip: DataFormat | None = None,
 ) -> Array:
-    """Bias, activation and the final pack, after one more trip through a format if there is one."""
+    """Bias, activation and the final pack, after another trip through the format ``trip`` if one is given."""
     if bias is not None:
         dst = arithmetic.add_bias(dst, bias, fp32_dest=fp32_dest)
     relu = activation is not None and activation[0] == "relu"

@@ -15,7 +15,7 @@ from device.time.stages import Stage, TileWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferCosts(Costs):
-    """What a data movement processor spends on each transfer."""
+    """The cycles of a data movement processor for each transfer."""
 
     TABLE: ClassVar[str] = "transfer_costs"
 
@@ -34,7 +34,7 @@ class TransferCosts(Costs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeCosts(Costs):
-    """What the compute threads spend on each call, besides what the widths of `ComputeSpec` take."""
+    """The cycles of the compute threads for each call, in addition to those of the widths of `ComputeSpec`."""
 
     TABLE: ClassVar[str] = "compute_costs"
 
@@ -76,17 +76,17 @@ class StickCosts(Costs):
 
 
 def unpack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:
-    """A tile comes from L1 into the matrix unit's registers."""
+    """Cycles to unpack a tile from L1 into the matrix unit's registers."""
     return max(spec.compute.unpack_tile_cycles, tile_bytes / spec.compute.unpack_bytes_per_cycle)
 
 
 def pack_tile_cycles(spec: DeviceSpec, tile_bytes: float) -> float:
-    """A tile goes from the destination registers to L1."""
+    """Cycles to pack a tile from the destination registers to L1."""
     return tile_bytes / spec.compute.pack_bytes_per_cycle
 
 
 def tilize_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
-    """Sticks of one tile become that tile: unpacked, then packed."""
+    """Cycles to tilize the sticks of one tile: unpack, then pack."""
     return spec.costs_of(ComputeCosts).tilize_tile_cycles + convert_tile_cycles(spec, source, target)
 
 
@@ -96,12 +96,12 @@ def tilize_block_cycles(spec: DeviceSpec, tiles: int, source: DataFormat, target
 
 
 def convert_tile_cycles(spec: DeviceSpec, source: DataFormat, target: DataFormat) -> float:
-    """A tile is unpacked from one format and packed in another; transposing in between is assumed to cost nothing."""
+    """Cycles to unpack a tile from one format and pack it in another; transposing is assumed to be free."""
     return unpack_tile_cycles(spec, source.tile_bytes) + pack_tile_cycles(spec, target.tile_bytes)
 
 
 def untilize_row_cycles(spec: DeviceSpec, width_tiles: int) -> float:
-    """A row of tiles becomes sticks: by the packer if it fits one half of the destination registers."""
+    """Cycles to untilize a row of tiles: by the packer if it fits one half of the destination registers."""
     return spec.costs_of(ComputeCosts).untilize_block_cycles + width_tiles * untilize_tile_cycles(spec, width_tiles)
 
 
@@ -113,7 +113,7 @@ def untilize_tile_cycles(spec: DeviceSpec, width_tiles: int) -> float:
 
 
 def reduce_window_cycles(spec: DeviceSpec, tiles: int, rows: int, products: float) -> float:
-    """Rows that lie under a window become tiles, whose columns are reduced by products of the matrix unit."""
+    """Cycles to tilize the rows of a window, and to reduce their columns with products of the matrix unit."""
     costs = spec.costs_of(ComputeCosts)
     tilized = costs.window_tile_cycles + rows * costs.window_row_cycles
     return costs.subblock_cycles + tiles * max(tilized, products)
@@ -170,12 +170,12 @@ def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> lis
 
 
 def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
-    """Cycles in which the unpackers feed one K tile of a sub-block, and those for which the products wait in any case.
+    """Cycles in which the unpackers feed one K tile of a sub-block, and cycles that products always wait.
 
     The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
-    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream past. There are as many register banks
-    for them, and at least two. Tiles that find a free bank are fetched ahead; the others while nothing but the last
-    product is at work, and the other unpacker brings the first tile that streams past meanwhile.
+    (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream through. There are this many register
+    banks, at least two. Tiles with a free bank are fetched ahead; other tiles are fetched during the last product only,
+    while the other unpacker fetches the first streamed tile.
     """
     (staying, stays), (streaming, streams) = fetched_tiles(spec, block)
     together, stream = spec.compute.stationary_tiles, unpack_tile_cycles(spec, streams.tile_bytes)
@@ -207,7 +207,7 @@ def product_work(
     partials: DataFormat,
     row: DataFormat | None = None,
 ) -> TileWork:
-    """What all cores unpack and pack for tile products.
+    """The tiles that all cores unpack and pack for tile products.
 
     `outputs` are output tiles, which pass the packer once for each of `k_blocks`; `reloads` are the K blocks that fetch
     the partial sums back. With a `row`, which is added, finished sums are unpacked and packed once more.
@@ -229,20 +229,20 @@ def _together(tiles: Sequence[tuple[int, DataFormat]]) -> tuple[int, int]:
 
 
 def converted_work(tiles: int, source: DataFormat, target: DataFormat) -> TileWork:
-    """So many tiles are unpacked from one format and packed in another: tilized, untilized, cast or turned."""
+    """The work of tiles that are unpacked from one format and packed in another: tilize, untilize, cast, transpose."""
     return TileWork(tiles, tiles * source.tile_bytes, tiles, tiles * target.tile_bytes)
 
 
 def core_round_trip_cycles(spec: DeviceSpec) -> float:
-    """Round trip to the L1 of a core, in the mean over all: some lie in the same row, some in the same column."""
+    """Mean round trip to the L1 of a core over all cores; some are in the same row, some in the same column."""
     torus, grid = torus_of(spec), spec.grid
     return answer_cycles(spec.noc, torus.cols * (1 - 1 / grid.cols) + torus.rows * (1 - 1 / grid.rows))
 
 
 def waited_read_cycles(spec: DeviceSpec, page_bytes: float, *, in_dram: bool, readers: int = 0) -> float:
-    """A page, from DRAM or another core, that is waited for before the next one is asked for.
+    """Cycles of a page, from DRAM or another core, that is awaited before the next request.
 
-    `readers` are the cores that do the same at the same time; 0 leaves them out.
+    `readers` are the cores that do the same at the same time; 0 ignores them.
     """
     if not in_dram:
         return core_round_trip_cycles(spec) + page_bytes / spec.noc.link_bytes_per_cycle
@@ -284,7 +284,7 @@ def write_stick_cycles(spec: DeviceSpec, stick_bytes: float) -> float:
 def burst_cycles(
     issue_cycles: float, count: int, transfer_bytes: float, latency_cycles: float, bytes_per_cycle: float
 ) -> float:
-    """Transfers of one size, until the last is answered: its latency, and its bytes."""
+    """Cycles of transfers of one size until the last answer: its latency, and all bytes."""
     wire = transfer_bytes / bytes_per_cycle
     return (count - 1) * max(issue_cycles, wire) + latency_cycles + wire
 
@@ -298,9 +298,9 @@ def local_sticks_cycles(spec: DeviceSpec, count: int, stick_bytes: float) -> flo
 
 
 def read_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
-    """Between two pages of an interleaved buffer that a core reads: issued, or on the wire.
+    """Cycles between two pages of an interleaved buffer that a core reads: issue, or wire time.
 
-    The bank of each is worked out, which lines that are written into pages wait for just as long.
+    The issue includes the computation of the bank, which also precedes lines that are written into pages.
     """
     return max(spec.costs_of(TransferCosts).page_issue_cycles, page_bytes / spec.noc.link_bytes_per_cycle)
 
@@ -311,7 +311,7 @@ def write_page_cycles(spec: DeviceSpec, page_bytes: float) -> float:
 
 
 def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> float:
-    """A block goes to several cores at once, on a reserved path; every receiver takes in every packet."""
+    """Cycles of a multicast of a block to several cores on a reserved path; every receiver accepts every packet."""
     packets = math.ceil(sent_bytes / spec.noc.packet_bytes)
     receiving = spec.costs_of(TransferCosts).multicast_receiver_cycles * receivers
     return packets * receiving + sent_bytes / spec.noc.link_bytes_per_cycle

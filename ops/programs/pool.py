@@ -1,4 +1,4 @@
-"""What a pool program computes: the largest, or the average, of the numbers under each window, channel by channel."""
+"""The pool program: the maximum or the average of each window, for each channel."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from ops.window import PaddedInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool(DataMovement):
-    """A pool program: of maxima, perhaps with their places, or of averages."""
+    """A pool program: maxima, optionally with their indices, or averages."""
 
     frame: PaddedInput  # The images with what lies around them, which is less than every number or 0, and their windows
     channels: int

@@ -1,7 +1,7 @@
 """A program of uniformly distributed random numbers: values, buffer and cycles.
 
 Cycles are composed: pages are written as in measured movements. The numbers differ from those of a device, whose
-generators start anywhere.
+generators start in an unknown state.
 """
 
 from collections.abc import Sequence

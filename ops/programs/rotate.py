@@ -1,4 +1,4 @@
-"""Programs that rotate images: where pixels come from, values, buffers, steps.
+"""Programs that rotate images: source pixels, values, buffers, steps.
 
 Source: tt-metal 0.81.1 (pool/rotate), whose device kernels are public; values were never recorded.
 """
@@ -28,7 +28,7 @@ TOGETHER = 5  # sticks that are read and written together
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotate(DataMovement):
-    """Images [N, H, W, C], rotated counterclockwise around a center; a number lies outside."""
+    """Images [N, H, W, C], rotated counterclockwise around a center; outside pixels have a fixed value."""
 
     shape: tuple[int, ...]
     angle: float  # In degrees

@@ -26,7 +26,7 @@ class Embed(DataMovement):
     rows: int  # Of the table
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The picked rows; raises DeviceError for an index behind the table, where the device reads what lies there."""
+        """The selected rows; raises DeviceError for an index beyond the table, where the device reads other memory."""
         indices, table = given(inputs[0]).astype(np.int64).reshape(-1), given(inputs[1])
         indices = indices[: prod(self.shape[:-1])]
         table = table.reshape(-1, table.shape[-1])[: self.rows, : self.shape[-1]]  # without the padding of tiles

@@ -1,4 +1,4 @@
-"""The program of a rotary embedding: what it computes, its cycles and its circular buffers.
+"""The program of a rotary embedding: values, cycles and circular buffers.
 
 Source: tt-metal 0.81.1 (experimental/transformer/rotary_embedding), compared with recorded plans.
 """

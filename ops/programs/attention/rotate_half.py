@@ -1,4 +1,4 @@
-"""The program that exchanges the halves of rows, of which the first result is negative, on one core.
+"""The program that swaps the halves of rows and negates the new first half, on one core.
 
 Source: tt-metal (experimental/transformer/rotate_half), compared with plans of ttnn 0.81.1. Values were never compared
 with the kernel.

@@ -1,4 +1,4 @@
-"""The program of scaled dot product attention: scores, their softmax, and the values weighted by it.
+"""The program of scaled dot-product attention: scores, their softmax, and the weighted values.
 
 Source: tt-metal 0.81.1 (transformer/sdpa), compared with recorded plans. Values were never compared with the kernel,
 which goes through keys chunk by chunk.
@@ -48,7 +48,7 @@ def score_tile_cycles(spec: DeviceSpec, wide: int, phases: int) -> float:
 class ScaledDotProduct(DataMovement):
     """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v.
 
-    Behind the operands come the mask and the sinks of the heads, [1, heads, 1, 1], if there are any.
+    The mask and the sinks of the heads, [1, heads, 1, 1], follow the operands if there are any.
     """
 
     scale: float

@@ -85,7 +85,7 @@ class Softmax(DataMovement):
             return np.asarray(powers * self._inverse(powers, context.spec.compute), np.float32)
 
     def _masked(self, x: Array, mask: Array, arithmetic: Arithmetic) -> Array:
-        """X, scaled and masked, each of which is packed."""
+        """X, scaled and masked; both results are packed."""
         if self.scale is not None:
             scale = quantize(np.asarray([self.scale], np.float32), BFLOAT16).astype(np.float32)
             x = stored(np.asarray(x * scale, np.float32), self.exps_format, arithmetic, wide=self.fp32_dest)

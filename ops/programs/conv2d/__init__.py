@@ -1,1 +1,1 @@
-"""The conv2d micro-op: how it is spread over cores, what it keeps in L1, what it computes."""
+"""The conv2d micro-op: its partition, L1 use, values and cycles."""

@@ -42,7 +42,7 @@ class ConvCosts(Costs):
 
 
 class Shipment(NamedTuple):
-    """A block that one core sends to others."""
+    """A block that a core sends to other cores."""
 
     notice: Task  # Until the sender knows that all receivers have room
     send: Task  # What the sender spends on it
@@ -109,10 +109,10 @@ def _read_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int, *, kernel_rows:
 
 
 def window_bursts(op: Conv2dOp, kernel_rows: int | None = None) -> tuple[int, int]:
-    """Bursts in which a window is gathered for a block, and the bytes of each.
+    """The number of bursts in which a window is gathered for a block, and the bytes of each.
 
-    A burst is a kernel row of a window, or a single tap where taps are not neighbors (dilation) or belong to a channel
-    shard of which each core takes all taps (WIDTH). Where kernel rows are joined, `kernel_rows` of a window are read;
+    A burst is a kernel row of a window, or a single tap if taps are not contiguous (dilation) or belong to a channel
+    shard whose taps each core reads completely (WIDTH). If kernel rows are joined, `kernel_rows` of a window are read;
     by default all.
     """
     problem, layout = op.problem, op.layout
@@ -138,10 +138,10 @@ def _tilize_cycles(op: Conv2dOp, spec: DeviceSpec, tile_rows: int) -> float:
 def _weights(
     op: Conv2dOp, spec: DeviceSpec, latency_cycles: float, link_share: float, tiles: int
 ) -> tuple[Task, Shipment]:
-    """Read some tiles of weights from DRAM, one by one, and send them to all cores that multiply with them.
+    """Reads tiles of weights from DRAM, one by one, and sends them to all cores that use them.
 
-    The busiest link passes ``link_share`` of the bytes of all readers, the first of which comes after `latency_cycles`.
-    HEIGHT has one reader for all cores, BLOCK one for each column of cores, WIDTH one on every core.
+    The busiest link carries ``link_share`` of the bytes of all readers; the first arrive after `latency_cycles`. HEIGHT
+    has one reader for all cores, BLOCK one per column of cores, WIDTH one on every core.
     """
     layout, tile_bytes = op.layout, op.problem.weight_format.tile_bytes
     receivers = 1 if layout.scheme is WIDTH else layout.out_config.nhw_cores
@@ -154,7 +154,7 @@ def _weights(
 
 
 def _activations(op: Conv2dOp, spec: DeviceSpec) -> Shipment:
-    """A tilized block goes to all cores of its row; of a WIDTH program, to all cores."""
+    """Sends a tilized block to all cores of its row, or in a WIDTH program to all cores."""
     blocks, costs = op.layout.blocks, spec.costs_of(ConvCosts)
     sent_bytes = blocks.act_h_tiles * blocks.act_w_tiles * op.problem.out_format.tile_bytes
     receivers, hops = op.layout.out_config.channel_cores, _hops(op, spec, across=True)
@@ -173,7 +173,7 @@ def weight_reader_cores(op: Conv2dOp) -> CoreRangeSet:
 
 
 def _hops(op: Conv2dOp, spec: DeviceSpec, *, across: bool) -> float:
-    """Links to a core that gets a block, in the mean half a ring: along one axis in BLOCK programs, else along both."""
+    """Mean number of links to a receiver of a block, half a ring: along one axis in BLOCK programs, else along both."""
     torus, layout = torus_of(spec), op.layout
     if layout.scheme is not BLOCK:
         return (torus.cols + torus.rows) / 2
@@ -225,7 +225,7 @@ def _finish(op: Conv2dOp, spec: DeviceSpec) -> Task | None:
 
 
 def gathering_cores(op: Conv2dOp) -> dict[Share, CoreRangeSet]:
-    """Cores of the input by the share of their tile rows with outputs: rows behind the last output are not read."""
+    """Cores of the input by the share of their tile rows with outputs; rows after the last output are not read."""
     config, full = op.layout.config, op.problem.out_rows // op.layout.shards.out_rows  # slices before the last rows
     share_of = cache(partial(share_of_slice, op))
     shares = [share_of(number if number >= full else 0) for number in range(config.nhw_cores)]
@@ -291,9 +291,9 @@ def issued_flops(op: Conv2dOp) -> int:
 
 
 def useful_flops(problem: ConvProblem) -> int:
-    """Products of an input and a weight, of all outputs, without those by inserted zeros.
+    """FLOPs of all outputs without products with inserted zeros.
 
-    Padding to tiles, weights of other groups, and zeros that fill up the kernel of folded windows are left out as well.
+    Padding to tiles, weights of other groups, and zeros that complete the kernel of folded windows are excluded too.
     """
     frame = problem.frame
     rows, columns = (count_met_taps(axis) if axis.data else 0 for axis in (frame.rows, frame.columns))

@@ -57,7 +57,7 @@ class Role(NamedTuple):
 
     @property
     def multiplies(self) -> bool:
-        """Whether they end with their products; cores that multiply nothing end with their reader."""
+        """Whether the cores end with their products; cores without products end with their reader."""
         return not self.idle >= MULTIPLIES
 
     @property
@@ -95,7 +95,7 @@ def operation_cycles(op: Conv2dOp, timing: ConvTiming, **amounts: Any) -> Operat
 
 
 class _Groups:
-    """Groups of the cores of a walk by what they do, worked out when they are asked for."""
+    """Groups of the cores of a walk by role, computed on access."""
 
     def __init__(self, op: Conv2dOp, timing: ConvTiming) -> None:
         self._op, self._timing = op, timing
@@ -115,10 +115,10 @@ class _Groups:
 
 
 def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
-    """Cores that read weights from DRAM and cores that receive them, by what else they do.
+    """Cores that read weights from DRAM and cores that receive them, by their other work.
 
-    In BLOCK and WIDTH programs inputs and outputs can lie on different numbers of cores: some cores only gather and
-    tilize for the others, and some only multiply.
+    In BLOCK and WIDTH programs inputs and outputs can have different numbers of cores: some cores only gather and
+    tilize for other cores, and some only multiply.
     """
     multiplying, readers = op.layout.out_config.cores, weight_reader_cores(op)
     parts = [(multiplying.without(op.layout.config.cores), GATHERS, WHOLE)]
@@ -133,9 +133,9 @@ def core_roles(op: Conv2dOp, timing: ConvTiming) -> tuple[Role, ...]:
 
 
 def _working(op: Conv2dOp, timing: ConvTiming) -> frozenset[Stage]:
-    """The stages that work on any core: those of the walk, without readers that have nothing to read on any core.
+    """The stages that work on some core: the stages of the walk, without readers that read nothing on any core.
 
-    No core reads more than those with the first slice of the rows.
+    The cores with the first slice of the rows read most.
     """
     most = dict(zip((Stage.READER, Stage.SECOND_READER), share_of_slice(op, 0), strict=True))
     return frozenset(
@@ -173,7 +173,7 @@ def _group(role: Role, stages: Sequence[StageCycles]) -> CoreGroupCycles:
 
 
 def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
-    """Weights by the cores that read them, activations by those that hold them."""
+    """Bytes of weights by reading core, and of activations by the core that holds them."""
     return (
         MovedBytes(weight_reader_cores(op), weight_bytes(op), sent_weight_bytes(op)),
         MovedBytes(op.layout.config.cores, 0, sent_activation_bytes(op)),
@@ -181,9 +181,9 @@ def _moved(op: Conv2dOp) -> tuple[MovedBytes, ...]:
 
 
 def least_cycles(op: Conv2dOp, steps: ConvSteps) -> float:
-    """A lower bound of a program's cycles: the busiest of its processors, if it never waited.
+    """A lower bound of a program's cycles: the busy cycles of its busiest processor.
 
-    Where readers keep what neighboring rows share, only the products count.
+    If readers reuse activations of neighboring rows, only the products count.
     """
     blocks = op.layout.blocks
     gathers = 0 if steps.reused_reads is not None else gathers_of(op)

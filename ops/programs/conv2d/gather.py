@@ -1,7 +1,7 @@
-"""What a convolution multiplies: activations gathered tap by tap as the matrix unit sees them, and their weight rows.
+"""The operands of a convolution: activations gathered by tap in the form of the matrix unit, and their weight rows.
 
-The outputs are taken phase by phase (`ops.window`), so that inserted zeros cost nothing, and in runs of rows that stay
-in the cache. Phases of the columns that meet the same inputs are taken together, their weights side by side.
+Outputs are computed by phase (`ops.window`), so inserted zeros cost nothing, and in runs of rows that fit the cache.
+Column phases with the same inputs are computed together, with their weights side by side.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ class GatheredInput:
 
     @property
     def tilizes(self) -> bool:
-        """Whether tilizing is more than another order: the numbers may change."""
+        """Whether tilizing may change values, not only their order."""
         problem = self.op.problem
         return not (problem.out_format.is_block and problem.in_format == problem.out_format and self.converts_per_pixel)
 
@@ -85,7 +85,7 @@ class MetBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strip:
-    """One output phase of the rows, with one of the columns or more that meet the same inputs, and their weights."""
+    """One row phase with one or more column phases that have the same inputs, and their weights."""
 
     down: OutputPhase  # The output phase of the rows
     across: tuple[OutputPhase, ...]  # The output phases of the columns, in their order
@@ -131,7 +131,7 @@ class Run:
 
 
 def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
-    """Runs of about equal size, at most so many outputs in each phase of the columns, at least a row, of all images."""
+    """Runs of rows of about equal size with a limited number of outputs per column phase, at least one row each."""
     rows = strip.down.axis.outputs
     step = div_up(rows, div_up(rows, max(1, outputs // strip.width)))
     for image, first in product(range(batch), range(0, rows, step)):
@@ -142,7 +142,7 @@ def runs(batch: int, strip: Strip, outputs: int) -> Iterator[Run]:
 def strips(
     blocks: tuple[KBlock, ...], rows: PaddedAxis, columns: PaddedAxis, corner: tuple[int, int]
 ) -> tuple[Strip, ...]:
-    """All outputs of a convolution, strip by strip; `corner` is the place of the first input in the image."""
+    """All outputs of a convolution by strip; `corner` is the position of the first input in the image."""
     result: list[Strip] = []
     for down in output_phases(rows):
         met = ((across, _met_blocks(blocks, columns.kernel, down, across, corner)) for across in output_phases(columns))
@@ -162,7 +162,7 @@ def strips(
 
 
 def _met_inputs(phase: tuple[OutputPhase, tuple[MetBlock, ...]]) -> tuple[object, ...]:
-    """The inputs that an output phase of the columns meets, and their places in the gathered blocks."""
+    """The inputs of a column phase, and their positions in the gathered blocks."""
     axis, blocks = phase[0].axis, phase[1]
     return axis.outputs, axis.stride, axis.output_stride, [(block.taps, block.half_counts) for block in blocks]
 
@@ -170,7 +170,7 @@ def _met_inputs(phase: tuple[OutputPhase, tuple[MetBlock, ...]]) -> tuple[object
 def _met_blocks(
     blocks: Sequence[KBlock], kernel_columns: int, down: OutputPhase, across: OutputPhase, corner: tuple[int, int]
 ) -> tuple[MetBlock, ...]:
-    """Which inputs and columns of K blocks one output phase meets, in whole 16-column halves."""
+    """The inputs and K block columns of an output phase, in whole halves of 16 columns."""
 
     @cache
     def met_of(kernel_rows: range, channels: int) -> tuple[tuple[Tap, ...], tuple[int, ...], Integers]:
@@ -233,10 +233,10 @@ def seen(context: GatheredInput, values: Array) -> Array:
 
 
 def prepare_image(context: GatheredInput, sticks: Array, *, cut_later: bool = False) -> Image:
-    """The input [N*H*W, C] with a margin of zeros, converted if one conversion serves all taps, some rows at a time.
+    """The input [N*H*W, C] with a margin of zeros, converted if one conversion works for all taps, in parts of rows.
 
-    With `cut_later` the multiplication cuts the operands. The image is then the input itself if nothing else happens to
-    it and no output meets more than one tap, for which it would be cut again.
+    With `cut_later` the multiplication truncates the operands. Then the image is the input itself if it needs no other
+    conversion and no output has more than one tap, for which it would be truncated repeatedly.
     """
     problem, converts = context.op.problem, context.converts_per_pixel
     rows, columns = problem.frame.rows, problem.frame.columns

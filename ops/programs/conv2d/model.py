@@ -106,7 +106,7 @@ def convolve_into(
     out_format: DataFormat,
     loop: FusedLoop | None,
 ) -> None:
-    """Compute all outputs of a frame that is its image with zeros around it and between, each in its place.
+    """Computes all outputs of a frame, which is the image with zeros around and between its pixels, in place.
 
     The result is [N, rows, columns, channels] in storage of ``out_format``, to which finished blocks are packed: with O
     channels, or as many as fill the last group of a block float. The axes of the frame say which elements are its
@@ -210,9 +210,9 @@ def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> F
 def computes(
     loop: FusedLoop, image: Image, run: Run, weights: Array, bias: Array | None, result: Array, place: Array
 ) -> bool:
-    """Compute a run into its place of the result with a loop if the loop can; whether it did.
+    """Computes a run into the result with a compiled loop if possible; returns whether it did.
 
-    The products must be those for which BLAS gives the same bits as for numpy, which multiplies more rows at once.
+    BLAS must give the same bits for the products as in numpy, which multiplies more rows at once.
     Weights are those of all K blocks, [depths, columns], and the bias is [columns].
     """
     strip, (_, _, columns, channels) = run.strip, image.pixels.shape
@@ -294,7 +294,7 @@ def _facts(op: Conv2dOp, spec: DeviceSpec) -> tuple[Detail, ...]:
 
 
 def _cores(side: str, config: ParallelConfig, spec: DeviceSpec) -> Detail:
-    """Cores of one side: across the rows, and across the channels where they are split."""
+    """Cores of one side: those of the rows, and those of the channels if they are split."""
     count, parts = config.cores.num_cores(), f" ({config.nhw_cores} for rows, {config.channel_cores} for channels)"
     shown = parts if config.scheme is BLOCK else ""
     return Detail(f"{side}_cores", count, f"{side} on {count} of {spec.grid.cores} cores{shown}")

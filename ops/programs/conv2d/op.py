@@ -37,7 +37,7 @@ SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which schem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvBuffers:
-    """What decides the circular buffers of a conv2d program; `of` fills in what estimates count in another way."""
+    """The parameters of the circular buffers of a conv2d program; `of` sets those that estimates count differently."""
 
     layout: ConvPartition
     kernel: tuple[int, int]  # (kh, kw)
@@ -99,9 +99,9 @@ def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
 
 
 def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, str | None], ...]:
-    """Name, pages, bytes of a page, format and tensor of all buffers, in order; those without pages do not exist.
+    """Name, pages, bytes per page, format and tensor of all buffers, in order; buffers without pages do not exist.
 
-    Estimates add sizes up many times for each program that is made.
+    Kept simple, because estimates sum sizes many times for each program.
     """
     layout, problem, options = conv.layout, conv.layout.problem, conv.layout.options
     scheme, blocks, shards = layout.scheme, layout.blocks, layout.shards
@@ -161,7 +161,7 @@ def _gathered(conv: ConvBuffers) -> tuple[int, int]:
 
 
 def reuse_tiles(conv: ConvBuffers, act_h_tiles: int) -> int:
-    """Tiles of a reader that keeps a row of the image and what further rows add."""
+    """Tiles of a reader that keeps a row of the image and the new part of further rows."""
     data_format, columns = conv.layout.problem.act_format, conv.layout.problem.frame.columns.outputs
     row_tiles = div_up(columns, TILE)
     windows = 1 + -columns % TILE * conv.kernel[0]
@@ -361,11 +361,11 @@ class KBlock(NamedTuple):
 def k_block_order(layout: ConvPartition, kernel: tuple[int, int]) -> tuple[KBlock, ...]:
     """The K blocks, first to last (docs/reference/planning.md, K blocks).
 
-    act_block_w_div cuts the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap as
-    many tiles as fit a part, and each part begins that many tiles after the one before it. Where parts are no whole
-    tiles, taps meet weights that are not theirs and the last columns meet none, so the real library's own results are
-    wrong; with parts below a tile no weights are read at all, and there are no K blocks (recorded outputs are the bias
-    alone). What is not read counts as zero, which a fresh device holds there.
+    act_block_w_div splits the channels of a WIDTH shard into parts, but weights are read in whole tiles: for each tap
+    the whole tiles that fit a part, and each part begins that many tiles after the previous part. If parts are not
+    whole tiles, taps are multiplied by wrong weights and the last columns by none, so the real library's results are
+    wrong; with parts narrower than a tile no weights are read, and there are no K blocks (recorded outputs are the
+    bias). Unread weights count as zero, as on a fresh device.
     """
     kh, cores, width = kernel[0], layout.config.channel_cores, layout.shards.in_width
     if layout.scheme is WIDTH:
@@ -506,7 +506,7 @@ class Conv2dOp(ConvOp):
 
     @property
     def out_blocks(self) -> int:
-        """Output blocks of a core, in sequence."""
+        """Number of output blocks of a core."""
         return self.layout.shards.out_row_tiles // self.layout.blocks.act_h_tiles
 
     @property

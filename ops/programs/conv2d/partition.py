@@ -1,4 +1,4 @@
-"""How a convolution lies on a device: sizes, options, the cores that share rows and channels, shards and blocks."""
+"""The partition of a convolution: sizes, options, cores of rows and channels, shards and blocks."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -84,7 +84,7 @@ class ConvOptions:
     whole_windows: bool = False
 
     def reuses_activations(self, scheme: TensorMemoryLayout) -> bool:
-        """Whether readers keep what they have of the row of the image above."""
+        """Whether readers reuse activations of the image row above."""
         return scheme is HEIGHT and self.activation_reuse
 
     def joins_kernel_rows(self, scheme: TensorMemoryLayout) -> bool:
@@ -304,9 +304,9 @@ def parallel_config(
 def _output_cores(
     config: ParallelConfig, problem: ConvProblem, options: ConvOptions, grid: GridSpec, *, matmul: bool
 ) -> ParallelConfig:
-    """Cores that hold the output: those of the input's rows, and as many for channels as do not stay empty.
+    """Cores of the output: those of the input's rows, and the cores of channels that are not empty.
 
-    A DeviceError says that the caller's grid does not fit the scheme, or the cores of the rows.
+    Raises DeviceError if the caller's grid does not fit the scheme, or the cores of the rows.
     """
     down = config.orientation is ShardOrientation.COL_MAJOR
     if options.output_grid is not None:
@@ -351,7 +351,7 @@ def subblock(block_h_tiles: int, block_w_tiles: int, dst_tiles: int) -> tuple[in
 
 
 def act_block_height(out_rows: int, override_rows: int) -> int:
-    """Height of an activation block in tiles: the whole share of a core, or the override cut to a divisor of it.
+    """Height of an activation block in tiles: the whole share of a core, or the override lowered to a divisor.
 
     The real library divides the *full* tiles of the share, which for WIDTH (shares are not padded to tiles) can give
     a block that does not divide the share, or is larger than it; `width_refusal` says so in its words.
@@ -479,7 +479,7 @@ def transfer_rate(rate: TransferRate, transfer_bytes: int) -> float:
 
 
 class _ReadBlocks(NamedTuple):
-    """What decides how many processors read activations."""
+    """The parameters that determine the number of processors that read activations."""
 
     problem: ConvProblem
     options: ConvOptions

@@ -60,13 +60,13 @@ class Ending:
 
 
 class ConvTiming(NamedTuple):
-    """The cores of a program after its end: one that reads weights from DRAM, and one that gets them by multicast."""
+    """The final state of a core that reads weights from DRAM, and of a core that receives them by multicast."""
 
     cores: tuple[Core, ...]  # The sender first; it is alone where no core gets weights by multicast
 
     @property
     def end(self) -> Moment:
-        """The end of the program: what is left of the other processors is done before the compute threads."""
+        """The end of the program; the other processors end before the compute threads."""
         return max((core.compute.now for core in self.cores), key=lambda moment: moment.cycles)
 
 
@@ -135,7 +135,7 @@ def walk_blocks(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: E
 
 
 def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
-    """Every core gathers its rows; one core reads the weights for all, once if there are several output blocks."""
+    """A HEIGHT block: every core gathers its rows; one core reads the weights for all, once for several blocks."""
     for k_block in range(op.layout.blocks.k_blocks):
         for core in cores:
             if steps.reused_reads is not None:
@@ -163,10 +163,10 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
 
 
 def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
-    """A block whose readers keep the data that the row of the image above shares, and hold one such row.
+    """A block whose readers reuse the data of the image row above, and hold one such row.
 
-    Each reader begins its part with whole windows; of every further row of the image it reads the last kernel row, as
-    soon as all of the row before is tilized. Tile rows of the two readers are tilized in turn.
+    Each reader begins with whole windows; for every further image row it reads only the last kernel row, as soon as all
+    of the previous row is tilized. Tile rows of the two readers are tilized alternately.
     """
     heights, row_tiles = op.layout.reader_tile_rows, div_up(op.problem.frame.columns.outputs, TILE)
     for row in range(heights[0]):
@@ -232,7 +232,7 @@ def _gather(steps: ConvSteps, core: Core, tile_rows: int) -> None:
 
 
 def _pass_on(shipment: Shipment, core: Core, *, own: bool) -> None:
-    """A core of a row sends its tilized block to the whole row: this core, or one as far into the row."""
+    """A core sends its tilized block to its whole row: this core, or the core at the same position."""
     reader = core.reader
     ready = after(reader.now, shipment.notice)
     front = core.tilized.front()
@@ -246,7 +246,7 @@ def _pass_on(shipment: Shipment, core: Core, *, own: bool) -> None:
 
 
 def _ship_weights(steps: tuple[Task, Shipment], cores: Sequence[Core]) -> None:
-    """A K block of weights comes from DRAM and goes on to the cores that have said that they have room."""
+    """Reads a K block of weights from DRAM and sends it to the cores that have signaled room."""
     read, shipment = steps
     sender, *receivers = cores
     sender.second.wait(sender.weights.reserve())
@@ -259,7 +259,7 @@ def _ship_weights(steps: tuple[Task, Shipment], cores: Sequence[Core]) -> None:
 
 
 def _send(shipment: Shipment, sender: Core, receivers: Sequence[Core]) -> None:
-    """A block of the second processor goes to all receivers, which have room for it."""
+    """The second processor sends a block to all receivers, which have room for it."""
     for core in receivers:
         sender.second.wait(after(core.second.now, shipment.notice))
     if receivers:

@@ -270,9 +270,9 @@ def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
 
 
 def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights | PrepareBias) -> str | None:
-    """Why a tensor on the device is not what its reader takes it for, with both sides; None if it is.
+    """Why a tensor on the device does not match its reader, with both sides; None if it matches.
 
-    `prepared` is the operation that prepared the tensor; None if none did.
+    `prepared` is the operation that prepared the tensor, or None.
     """
     if isinstance(prepared, AsWanted):
         return None
@@ -304,12 +304,12 @@ def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights |
 
 
 def _outside(layout: WeightsLayout) -> tuple[object, ...]:
-    """What two layouts share if only their input channels differ."""
+    """The common part of two layouts that differ only in their input channels."""
     return layout.raw_kernel or layout.kernel, layout.out_channels, layout.groups, layout.out_first
 
 
 def _fewer_channels(made: WeightsLayout, layout: WeightsLayout) -> bool:
-    """Whether weights of a convolution may have fewer input channels than its input: the others meet zeros."""
+    """Whether weights may have fewer input channels than the input; zeros then multiply the other channels."""
     plain = made.out_first and made.groups == 1 and made.folded == layout.folded == (1, 1)
     return plain and made.raw_channels < layout.raw_channels
 

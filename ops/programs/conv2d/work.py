@@ -1,4 +1,4 @@
-"""What a convolution moves: over the networks, and between the L1 of its cores and their registers."""
+"""Data movement of a convolution: over the networks, and between the L1 of its cores and their registers."""
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet
 from device.memory.memory_config import TILE, ShardOrientation
@@ -61,7 +61,7 @@ def _lines(op: Conv2dOp, senders: CoreRangeSet, *, across: bool) -> list[tuple[C
 
 
 def conv_work(op: Conv2dOp, spec: DeviceSpec) -> TileWork:
-    """What all cores gather, tilize, unpack and pack."""
+    """The data that all cores gather, tilize, unpack and pack."""
     problem, blocks, products = op.problem, op.layout.blocks, issued_flops(op) // PRODUCT_FLOPS
     k_blocks = blocks.k_blocks
     multiplied = kernel_costs.product_work(

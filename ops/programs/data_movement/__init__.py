@@ -1,1 +1,1 @@
-"""Programs that move the numbers of tensors, one file a family."""
+"""Data movement programs, one file per family."""

@@ -1,9 +1,9 @@
-"""Pieces of rows that all cores write in step: how many rows of them the busiest bank of DRAM takes at a time.
+"""The load of the busiest DRAM bank if all cores write parts of rows in step.
 
-Where a tensor's rows move to or from the last axis, a core writes a part of each row of a block after the other. These
-rows are a fixed number of pages apart, so that a block may lie in a few banks, or in one; and cores that began together
-are at the same place of their own blocks. Source of the order: tt-metal 0.81.1 (data_movement/permute, the writers of
-rows and of tiles).
+If a permutation moves rows to or from the last axis, a core writes a part of each row of a block in turn. These rows
+are a fixed number of pages apart, so a block may use a few banks or only one, and cores that started together are at
+the same position of their blocks. Source of the order: tt-metal 0.81.1 (data_movement/permute, the writers of rows and
+of tiles).
 """
 
 from functools import lru_cache
@@ -22,7 +22,7 @@ KEPT: Final = 1024
 
 @lru_cache(KEPT)
 def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int, *, tiled: bool) -> float:
-    """Rows that the busiest bank takes from all cores while each writes a block of the last axis, in the mean of steps.
+    """Mean number of rows that the busiest bank receives from all cores while each writes a block of the last axis.
 
     Args:
         shape: The source.

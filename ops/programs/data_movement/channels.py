@@ -46,7 +46,7 @@ class ChannelsLast(DataMovement):
         return typecast(filled, self.source_format, self.data_format)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """Block by block, each in one piece: a row of pixels of each channel is read, tilized, turned, and copied."""
+        """Block by block: a row of pixels of each channel is read, tilized, transposed, and copied."""
         shards, data_format = ends.written.shards, ends.read.data_format
         element_bytes, (pixels, channels) = data_format.element_bytes or 0, shards.shape
         block = hwc_block(pixels)
@@ -87,7 +87,7 @@ class ChannelsFirst(DataMovement):
         return typecast(turned, self.source_format, self.data_format)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """A few tiles after the others: turned, and their channels copied to their rows meanwhile."""
+        """A few tiles at a time: transposed, while channels of earlier tiles are copied to their rows."""
         shards = ends.read.shards
         batches = div_up(div_up(shards.shape[0], TILE) * div_up(shards.shape[1], TILE), CHW_BATCH)
         turned = CHW_BATCH * kernel_costs.untilize_tile_cycles(spec, 1)

@@ -1,4 +1,4 @@
-"""Programs that only change the layout, place or format of a tensor, run by themselves: results, and refused calls.
+"""Plans of single programs that change the layout, memory or format of a tensor, and their refusals.
 
 Rules: ttnn 0.81.1 (to_layout, tilize, untilize, untilize_with_unpadding, to_memory_config, typecast), compared with
 recorded plans. All functions leave their source allocated.
@@ -74,7 +74,7 @@ def copied(
     into: PlanTensor | None = None,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """One program that copies a tensor to a new place, layout or format, or ``into`` a tensor of that spec.
+    """One program that copies a tensor to another memory, layout or format, or ``into`` a tensor of that spec.
 
     ``refused`` is another reason to refuse it; ``cores`` are those that may be used, None for all.
     """
@@ -212,7 +212,7 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
 
 
 def _uneven_shards_of_one_core(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
-    """Shards of tiles or of rows that one core does not untilize: narrower than tiles, or not all as large."""
+    """The refusal of shards that one core does not untilize: narrower than tiles, or of different sizes."""
     before, wanted = source.memory_config.shard_spec, target.memory_config.shard_spec
     (high, wide), way_out = source.matrix, "use_multicore: leave it out"
     if wanted is not None and wanted.shape[1] % TILE:
@@ -487,7 +487,7 @@ def typecast_by(
     into: PlanTensor | None = None,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """A tensor in another format, by default in its place; raises DeviceError if the place has another sharding.
+    """A tensor in another format, by default in its own memory; raises DeviceError for another sharding.
 
     ``into`` is a tensor that receives the result, wherever that lies. Some ``cores`` take shards page by page.
     """

@@ -1,9 +1,9 @@
-"""The same numbers in another place, another order of bytes or another format: the operation, its pages, its values.
+"""Copies of a tensor to another memory, layout or format: the operation, its pages, its values.
 
-An operation with no outputs writes into its last input: a sharded copy is allocated before the program that fills it is
-known to the real library, and a slice is written into a tensor that others share. A program that tilizes or untilizes
-gives each core whole rows of tiles, unless rows are wide and square blocks of tiles occupy more cores; rows that do not
-fit into L1 are always cut into blocks, and a core has the block of one place in every image. Source: tt-metal 0.81.1
+An operation without outputs writes into its last input: the real library allocates a sharded copy before it chooses the
+program that fills it, and writes a slice into a shared tensor. A program that tilizes or untilizes assigns whole rows
+of tiles to each core, unless rows are wide and square blocks of tiles occupy more cores; rows that do not fit into L1
+are always split into blocks, and a core has the block at one position of every image. Source: tt-metal 0.81.1
 (work_split_tilize; data_movement/copy, move), compared with recorded plans.
 
 Reshard between shards of different widths (get_core_page_ranges_diff_width) cuts rows into the largest units that fill
@@ -44,7 +44,7 @@ from ops.programs.data_movement.movement import (
 
 
 class Conversion(Enum):
-    """The programs that put the same numbers in another place or another order of bytes; values are their names."""
+    """The programs that copy a tensor to another memory or layout; member values are their names."""
 
     INTERLEAVED_TO_SHARDED = "InterleavedToSharded"
     SHARDED_TO_INTERLEAVED = "ShardedToInterleaved"
@@ -67,7 +67,7 @@ UNTILIZES: Final = frozenset({Conversion.UNTILIZE, Conversion.UNTILIZE_WITH_UNPA
 
 @dataclass(frozen=True, slots=True)
 class CopyTensor(DataMovement):
-    """The same numbers in another place, another order of bytes or another format."""
+    """A copy of a tensor to another memory, layout or format."""
 
     conversion: Conversion  # By which program
     formats: tuple[DataFormat, DataFormat] | None = None  # Before and after; None if both are one
@@ -94,15 +94,15 @@ class CopyTensor(DataMovement):
 
     @property
     def alone(self) -> bool:
-        """Whether one core does all: by the call's wish, or as the only one that may tilize."""
+        """Whether one core does all the work: by the call's request, or because only one core may tilize."""
         only = self.conversion is Conversion.TILIZE and self.cores is not None and self.cores.num_cores() < 2
         return self.on_one_core or self.by_tile or only
 
     def moved(self, values: Array) -> Array:
-        """What is kept, with padding as rows where the program leaves it, in the format of the result.
+        """The values in the format of the result, including padding rows that the program keeps.
 
-        Where rows become tiles of bfloat16, the packer makes infinities of NaNs. Block floats pass through bfloat16 and
-        back, where neighbors may differ.
+        When rows are tilized to bfloat16, the packer turns NaN into infinity. Block floats pass through bfloat16 and
+        back, and may get other neighbors.
         """
         if self.kept is not None:
             values = values[tuple(map(slice, self.kept))]
@@ -122,7 +122,7 @@ class CopyTensor(DataMovement):
         return tile_blocks(self.conversion, read, written, spec, on_one_core=self.alone, free_l1=free, within=within)
 
     def cut(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> "TileBlocks | tuple[int, int] | None":
-        """What the program chooses by the L1 that is free: its blocks, or how many pieces generated code holds."""
+        """The program's choice by the free L1: its blocks, or the number of pieces in the buffers of generated code."""
         if self.conversion is Conversion.UNTILIZE_CODEGEN:
             return generated_depths(read, written, spec, self.free_l1)
         return self.blocks(read, written, spec)
@@ -199,7 +199,7 @@ class TileBlocks:
 
     @property
     def refusal(self) -> str | None:
-        """Why the library cuts no such blocks: L1 has no room for a tile, or for one alone; or there are few cores."""
+        """Why the library does not use such blocks: L1 has no room for a tile, or there are too few cores."""
         if self.within is not None and self.num_cores > (cores := self.within.num_cores()):
             return beyond_cores(cores)
         if self.step < 1:
@@ -235,7 +235,7 @@ def beyond_cores(cores: int) -> str:
 
 
 def _free_beside(result: TensorSpec, spec: DeviceSpec, free_l1: FreeL1 | None) -> tuple[int, int]:
-    """What is expected and found beside a result; all of L1 where nothing is known of it."""
+    """The assumed and the actual free L1 besides a result; all of L1 if unknown."""
     return (spec.l1.usable_bytes,) * 2 if free_l1 is None else free_l1.beside(result, spec)
 
 
@@ -431,9 +431,9 @@ ASSUMED_PIECES: Final = 4  # of sticks, the outputs of halos: the median of 18 m
 
 
 def _moved_up(shard: Pages, room_bytes: int | None) -> Pages:
-    """A shard that may overlap its new place: the last piece first, each as long as the distance, which is the room.
+    """Moves a shard that may overlap its new address: the last piece first, each as long as the move distance.
 
-    Where a plan does not know the room, as it knows no addresses, tiles move in one piece.
+    If a plan does not know the distance, because it has no addresses, tiles move in one piece.
     """
     core_bytes = shard.core_pages * shard.page_bytes
     pieces = (1 if shard.tiles else ASSUMED_PIECES) if room_bytes is None else div_up(core_bytes, room_bytes)
@@ -454,7 +454,7 @@ def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
 
 
 def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, pads: bool) -> Movement:
-    """Sticks become tiles; a program that pads fills the rows below each image. Shards lie where they are."""
+    """Tilizes sticks; a program that pads fills the rows below each image. Shards are processed in place."""
     writes = tile_writes(spec)
     source, target = sides.source, sides.target
     filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
@@ -486,7 +486,7 @@ def _cast_whole(sides: Sides, movement: Movement) -> Movement:
 
 
 def _cast_pages(sides: Sides) -> Movement:
-    """Each tile is written in the other format: where it lies, if that takes as much of whole shards."""
+    """Converts each tile to the other format; in place, if whole shards have the same size in that format."""
     source, target = sides.source, sides.target
     formats, by_number = (source.data_format, target.data_format), sides.from_shards
     if by_number and formats[0].tile_bytes == formats[1].tile_bytes and not is_uneven(source):
@@ -497,7 +497,7 @@ def _cast_pages(sides: Sides) -> Movement:
 
 
 def untilize_pages(sides: Sides, access: Access) -> Movement:
-    """Tiles become sticks; shards lie where they are."""
+    """Untilizes tiles; shards are processed in place."""
     return Movement(
         cores=sides.cores,
         reads=None if sides.from_shards else replace(sides.read, access=Access.WAIT),
@@ -543,7 +543,7 @@ def uneven(source: TensorSpec, target: TensorSpec) -> Uneven:
 
 
 def misplaced_rows(plan: Plan) -> str | None:
-    """What a Reshard of a plan misplaces in the real library; None if it misplaces nothing, or refuses the call."""
+    """The rows that a Reshard of a plan misplaces in the real library; None if there are none, or it is refused."""
     for step in plan.steps:
         if not isinstance(step, Operation) or step.name != f"{Conversion.RESHARD.value}DeviceOperation":
             continue

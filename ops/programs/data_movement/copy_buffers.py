@@ -1,8 +1,8 @@
 """Circular buffers of the programs that copy, redistribute, tilize and untilize tensors.
 
-Interleaved tensors pass through a core page by page, or by rows of tiles, wide ones by blocks; shards lie where they
-are. Source: tt-metal 0.81.1 (copy, clone, move, sharded, tilize, untilize and their padded kin), compared with recorded
-plans.
+Interleaved tensors pass through a core by page, by rows of tiles, or for wide rows by blocks; shards are processed in
+place. Source: tt-metal 0.81.1 (copy, clone, move, sharded, tilize, untilize and their padded variants), compared with
+recorded plans.
 """
 
 from itertools import chain
@@ -61,7 +61,7 @@ def buffers_of_copy(
     free_l1: FreeL1 | None = None,
     within: CoreRangeSet | None = None,
 ) -> Buffers:
-    """Dataflow buffers of a program that is run by itself, not within a convolution.
+    """Dataflow buffers of a program outside of a convolution.
 
     Programs that tilize or untilize have rows of tiles of both tensors, or of blocks of them, or shards as they lie. A
     core alone has as much of a row of tiles as half of its L1 holds, or a tile.
@@ -159,7 +159,7 @@ def _common_part(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> in
 
 
 def stays(source: TensorSpec, target: TensorSpec) -> bool:
-    """Whether Copy writes to the same place, or another buffer of it, with circular buffers."""
+    """Whether Copy writes to the same memory config, with circular buffers."""
     return source.memory_config == target.memory_config
 
 

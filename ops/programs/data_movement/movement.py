@@ -1,10 +1,10 @@
-"""A data movement program as the pages that each side reads and writes, and the cycles that follow from the pages.
+"""A model of data movement programs: the pages that each side reads and writes, and the resulting cycles.
 
 Programs differ in how they wait. Most readers wait for each page, or for a group of pages or sticks, so that a page
-costs its part of a round trip; most writers of tiles wait for each. Shards are written one page after the other, and
-all cores share the bandwidth of the banks. Writers of sticks are bound by working out addresses. Stages hand
-blocks on to each other: the slowest works all the time, the others add their first block or their last.
-Constants by `tools.calibrate` from profiler rows.
+costs its part of a round trip; most writers of tiles wait for each page. Shards are written page by page, and all cores
+share the bandwidth of the banks. Writers of sticks are limited by address computation. Stages form a pipeline: the
+slowest stage works all the time, the other stages add their first or last block. Constants by `tools.calibrate` from
+profiler rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ class Pages:
 
     @property
     def all_bytes(self) -> int:
-        """Bytes of all cores if all pages are alike, as the cycles of the program have it."""
+        """Bytes of all cores, assuming equal pages, as the cycle model does."""
         return self.all_pages * self.page_bytes
 
     @property
@@ -213,7 +213,7 @@ def shard_width(width: int, *tensors: TensorSpec) -> int:
 def copy_movement(
     source: TensorSpec, target: TensorSpec, spec: DeviceSpec, *, within: CoreRangeSet | None = None
 ) -> Movement:
-    """A program that reads page by page and changes what it writes: zeros in the padding or around."""
+    """A program that reads page by page and writes zeros into or around the copied pages."""
     return copy_pages(sides_of(source, target, spec, within=within))
 
 
@@ -275,7 +275,7 @@ def movement_cycles(movement: Movement, spec: DeviceSpec) -> OperationCycles:
 
 
 def _transfers(movement: Movement, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """The pages of both sides; those of shards are taken as spread over all worker cores."""
+    """The transfers of the pages of both sides; pages of shards count as spread over all worker cores."""
     return tuple(
         spread_transfer(spec, movement.cores, pages.moved_bytes, in_dram=pages.in_dram, writes=pages is movement.writes)
         for pages in movement.sides
@@ -284,7 +284,7 @@ def _transfers(movement: Movement, spec: DeviceSpec) -> tuple[Transfer, ...]:
 
 
 def _tile_work(movement: Movement) -> TileWork:
-    """What all cores unpack and pack, no more tiles than a side has, and what processors copy within cores."""
+    """The tiles that all cores unpack and pack, and the bytes that processors copy within cores."""
     before, after = movement.formats
     cores, most = movement.cores.num_cores(), max((side.all_pages for side in movement.sides if side.tiles), default=0)
     untilized = movement.untilized_rows * movement.width_tiles
@@ -504,7 +504,7 @@ class DataMovement(ModeledOp):
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """What was decided besides the pages of both sides."""
+        """The decisions besides the pages of both sides."""
         return ()
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
@@ -527,7 +527,7 @@ class DataMovement(ModeledOp):
         return uniform_cycles(composed.cores, body, busy, spec, dram_read_bytes=read, dram_written_bytes=written)
 
     def describe(self, ends: Ends, spec: DeviceSpec) -> Description:
-        """The pages of both sides, and what the stages do."""
+        """The description of the pages of both sides and of the stages."""
         composed = self.composed(ends, spec)
         if composed is not None:
             texts = {stage: text for stage, (_, text) in composed.stages.items()}
@@ -578,7 +578,7 @@ def _kind(pages: Pages) -> str:
 
 
 def _place(movement: Movement, pages: Pages, way: str) -> str:
-    """The memory that the pages of one side come from, or go to, as ``way`` says."""
+    """The source or target memory of the pages of one side, by ``way``."""
     if not pages.in_dram and movement.reshards:
         return "from the L1 of other cores"
     if not pages.in_dram and pages.access in INSIDE:

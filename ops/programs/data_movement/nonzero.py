@@ -1,4 +1,4 @@
-"""The program that lists where a tensor is not zero (tt-metal 0.81.1, data_movement/non_zero_indices), on one core."""
+"""The program that lists the nonzero elements of a tensor (tt-metal 0.81.1, data_movement/non_zero_indices)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ COUNT_BYTES: Final = 32  # of the page whose first word counts the places
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonZero(DataMovement):
-    """How many elements are not zero, and the indices of each, four by four; zeros stand behind them."""
+    """The number of nonzero elements, and their indices, four per element, followed by zeros."""
 
     shape: tuple[int, ...]
 

@@ -1,12 +1,12 @@
-"""Axes in another order: the operation, its values, what its programs take, their buffers and the shards of results.
+"""Permutations of axes: the operation, its values, cycles, buffers, and the shards of results.
 
-Cycles are composed of measured actions. Rows that move to or from the last axis are read, tilized, turned while they
-are untilized, and written, a tile at a time, by all cores in step, so that banks of DRAM bind (`bank_steps`). Sticks of
-shards are fetched by both data movement processors; the last two axes of shards are turned where they lie. Whole tiles
-and rows are copied, rows to places that a processor works out axis by axis; rows of tiles go into other tiles by lines
-of faces (`tile_lines`); otherwise tiles are waited for as in copies, and pieces of rows are asked for and written one
-behind the other as the sticks of other movements are. Against public profiler rows on Blackhole whole tiles come out 1
-to 9 % too fast. Source of the order of work and of the buffers: tt-metal 0.81.1 (data_movement/permute, transpose and
+Cycles are composed of measured actions. Rows that move to or from the last axis are read, tilized, transposed while
+they are untilized, and written, one tile at a time, by all cores in step, so DRAM banks are the limit (`bank_steps`).
+Both data movement processors fetch sticks of shards; the last two axes of shards are transposed in place. Whole tiles
+and rows are copied, rows to addresses that a processor computes axis by axis; rows of tiles move into other tiles by
+lines of faces (`tile_lines`). Otherwise tiles are awaited as in copies, and pieces of rows are requested and written in
+sequence like sticks of other movements. Whole tiles are predicted 1 to 9 % too fast against public profiler rows on
+Blackhole. Source of the order of work and of the buffers: tt-metal 0.81.1 (data_movement/permute, transpose and
 common), compared with recorded plans.
 """
 

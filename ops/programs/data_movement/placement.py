@@ -47,7 +47,7 @@ def flattened(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 def view_place(source: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
-    """The place of a view of a tensor under another shape, whose rows of shards may have other lengths.
+    """The memory of a view of a tensor with another shape, whose rows of shards may have other lengths.
 
     A DeviceError refuses rows with their padding, or tiles of a vector or a number with theirs, that several shards
     share.
@@ -127,7 +127,7 @@ def to_interleaved(builder: PlanBuilder, source: PlanTensor, config: MemoryConfi
 def move_up(
     builder: PlanBuilder, tensor: PlanTensor, target: TensorSpec | None = None, *, freed: PlanTensor | None = None
 ) -> PlanTensor:
-    """The tensor, allocated once more, as high as it can lie; shards are moved by views of both places.
+    """The tensor, reallocated at the highest free address; shards are moved with views of both buffers.
 
     `target` is the tensor in another place; None for where it is. `freed` is the tensor whose room the plan released
     just before.
@@ -210,7 +210,7 @@ def reshard_units(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) ->
 
 
 def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name: str) -> PlanTensor:
-    """A tensor in another place; the tensor itself if it is already in that place."""
+    """A tensor in another memory; the tensor itself if it already has that memory."""
     if config == source.spec.memory_config:
         return source
     result = source.spec.changed(memory_config=config)
@@ -233,7 +233,7 @@ def blocks_in_dram(*places: MemoryConfig) -> str | None:
 
 
 def is_dram_blocks(place: MemoryConfig) -> bool:
-    """Whether a place is one of BLOCK shards in DRAM."""
+    """Whether a memory config has BLOCK shards in DRAM."""
     return place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM
 
 
@@ -325,10 +325,10 @@ def uploaded_image(builder: PlanBuilder, source: PlanTensor) -> PlanTensor:
 def replace_input(
     builder: PlanBuilder, source: PlanTensor, old: PlanTensor, new: PlanTensor, *, deallocate: bool
 ) -> None:
-    """``new``, a copy of ``old``, takes the place of ``old``.
+    """Replaces ``old`` by its copy ``new``.
 
-    A copy that the call made is released. With ``deallocate`` the caller's tensor in L1 is released, too, and ``new``
-    is moved up into the freed room.
+    An ``old`` that the call created is freed. With ``deallocate`` the caller's tensor in L1 is also freed, and ``new``
+    is moved up into the freed memory.
     """
     if deallocate and old.in_l1:
         builder.free(old)

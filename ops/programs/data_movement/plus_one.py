@@ -1,4 +1,4 @@
-"""The program that counts integers up by one where they lie (tt-metal 0.81.1, experimental/plusone)."""
+"""The program that increments integers in place (tt-metal 0.81.1, experimental/plusone)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from ops.programs.data_movement.movement import Access, DataMovement, Movement, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlusOne(DataMovement):
-    """Every integer plus one; behind the largest of 32 bits comes the smallest."""
+    """Every integer plus one, wrapping around at 32 bits."""
 
     cores: CoreRangeSet  # That count
     keeps_negative: bool  # Whether numbers stay whose sign bit is set, or would be

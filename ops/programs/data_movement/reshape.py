@@ -1,12 +1,12 @@
-"""A tensor on the device under another shape: for free, or by moving every row between pages; the program and its map.
+"""Reshapes on the device: as a view, or by moving every row between pages; the program and its map.
 
-A tile holds rows of one image row only, so that an image whose width is no multiple of 32 has padding rows inside;
-flattening it moves rows between tiles. Block floats are converted to bfloat16 and back around that. A sharded tensor is
-redistributed: tiles by the same program, rows and block floats by way of an interleaved tensor. The program goes
-through an output tile row by row. A piece ends where a row of a face ends, in the input or in the output; an input tile
-is fetched again whenever the piece before lay in another one. Where rows change their length, both are counted over
-tiles evenly spread through the output, so that a large tensor takes no longer to plan than a small one. Source:
-tt-metal 0.81.1 (ttnn.reshape, data_movement/reshape_view), compared with recorded plans.
+A tile has rows of only one image row, so an image whose width is not a multiple of 32 contains padding rows, and
+flattening it moves rows between tiles. Block floats are converted to bfloat16 before and back afterwards. A sharded
+tensor is redistributed: tiles by the same program, rows and block floats through an interleaved tensor. The program
+builds an output tile row by row. A piece ends where a row of a face ends, in the input or in the output; an input tile
+is fetched again if the previous piece was in another tile. If the row length changes, both are counted on a sample of
+tiles spread evenly over the output, so planning a large tensor takes no longer than a small one. Source: tt-metal
+0.81.1 (ttnn.reshape, data_movement/reshape_view), compared with recorded plans.
 """
 
 from collections.abc import Hashable
@@ -60,24 +60,24 @@ COUNTED = 16  # output tiles at most
 
 @dataclass(frozen=True, slots=True)
 class Reshape(DataMovement):
-    """The same numbers in the same order under another shape."""
+    """A reshape of a tensor."""
 
     shape: Shape  # Logical shape of the result
     cores: CoreRangeSet | None = None  # That may be used; None for all
 
     def moved(self, values: Array) -> Array:
-        """The same numbers under the other shape."""
+        """The reshaped values."""
         return values.reshape(self.shape)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Rows move between pages, because their places differ under another shape."""
+        """Rows move between pages, because their positions change with the shape."""
         sides = sides_of(read, written, spec, within=self.cores)
         return _reshaped_tiles(sides) if sides.read.tiles else _reshaped_sticks(sides, spec)
 
 
 @dataclass(frozen=True, slots=True)
 class ReshapeOnDevice(Reshape):
-    """As `Reshape`, by an older program: one core moves tiles, all cores move rows."""
+    """A reshape by an older program: one core moves tiles, all cores move rows."""
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Pages are read, and written while the next ones arrive."""
@@ -309,7 +309,7 @@ MOVED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # of tensors whose rows are 
 
 
 def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
-    """Where a tensor goes that was sharded in `before` and has got another shape.
+    """The memory of a reshaped tensor that was sharded in `before`.
 
     HEIGHT and WIDTH shards stay on their cores and share the rows (the columns) evenly, rounded up. BLOCK shards keep
     as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that is
@@ -344,7 +344,7 @@ def _equal_parts(length: int, most: int, unit: int) -> int:
 
 
 def is_view(spec: TensorSpec, shape: Shape) -> bool:
-    """Whether ``shape`` lies in memory as the tensor already does."""
+    """Whether a view can give the tensor this ``shape``."""
     before, after = three_axes(spec.shape), three_axes(shape)
     if before[-1] != after[-1]:
         return False
@@ -401,7 +401,7 @@ def rows_in_shards(
 
 
 class RowMover:
-    """Moves the rows of a tensor to their places under another shape, as a convolution does; the source stays."""
+    """Reshapes a tensor by moving its rows, as a convolution does; the source stays allocated."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ ALIGNMENT_ROOM_BYTES = 64  # in which the program aligns what it reads
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollShards(DataMovement):
-    """A tensor shifted along an axis; what leaves the axis comes in again at its other end."""
+    """A tensor shifted cyclically along an axis."""
 
     shape: tuple[int, ...]
     shift: int

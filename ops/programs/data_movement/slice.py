@@ -83,9 +83,9 @@ class Cut(DataMovement):
         return np.ascontiguousarray(values.reshape(self.shape)[tuple(map(slice, self.begins, self.ends, self.steps))])
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Pages are read as those of a tensor of the result's shape that lies interleaved in the source's memory.
+        """Pages are read like those of an interleaved tensor of the result's shape in the source's memory.
 
-        Tiles, and whole rows of a box with steps, are waited for one by one; other rows in groups; shards go at once.
+        Tiles, and whole rows of a slice with steps, are awaited one by one; other rows in groups; shards all at once.
         """
         place = MemoryConfig(TensorMemoryLayout.INTERLEAVED, read.memory_config.buffer_type)
         shape = (*written.shape[:-1], read.shape[-1]) if self.has_steps else written.shape
@@ -140,7 +140,7 @@ def row_buffer_bytes(op: Cut, source: TensorSpec, target: TensorSpec, spec: Devi
 
 
 def rows_together(rows: int, size: int, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> int:
-    """Rows that a core waits for together: as many as one read brings, and as divide the rows of one of the cores."""
+    """Rows that a core awaits together: those of one read, and a divisor of the rows of one of the cores."""
     count = spec.grid.cores if cores is None else cores.num_cores()
     core_rows = round_up(div_up(rows, count), ROW_GROUP)
     most = min(core_rows, max(1, READ_BYTES // size))
@@ -178,7 +178,7 @@ class _OfWindow(DataMovement):
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """Where the window lies in the image."""
+        """The position of the window in the image."""
         begins, ends = self.window.begins, self.window.ends
         first, last = (f"row {index[1]}, column {index[2]}" for index in (begins, ends))
         return (
@@ -207,7 +207,7 @@ class SliceWrite(_OfWindow):
     source_width: int  # Columns of an image row of the first input; those beyond the window are dropped
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The last input with the first one in its window, in place; what no slice has written is NaN.
+        """The last input with the first input written into its window; elements that no slice has written are NaN.
 
         The last input is None before the first slice is written. What lies beyond the window is dropped.
         """
@@ -377,7 +377,7 @@ def sliced_input(
 
 
 def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, write: SliceWrite, name: str) -> None:
-    """Write one slice into the output [N, OH, OW, O] in DRAM, as rows if it is row-major; release the slice."""
+    """Writes one slice into the output [N, OH, OW, O] in DRAM, as rows if it is ROW_MAJOR, and frees the slice."""
     if target.spec.layout is Layout.ROW_MAJOR:
         if result.spec.memory_config.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
             interleaved = PlanTensor(f"{name}.interleaved", result.spec.changed(memory_config=L1_MEMORY_CONFIG))

@@ -1,4 +1,4 @@
-"""The program that combines a tensor with a row, a column or a number of another one (tt-metal 0.81.1, bcast)."""
+"""The program that combines a tensor with a broadcast row, column or number (tt-metal 0.81.1, bcast)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ class Bcast(Binary):
     fp32_dest: ClassVar[bool] = False
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
-        """Shards are worked on where they lie."""
+        """Whether shards are processed in place."""
         return operands[0].memory_config.is_sharded()
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
-        """The unpacker repeats what is repeated."""
+        """The unpacker repeats the broadcast operand."""
         return computed(operands, result, spec, self._matrix_unit_cycles(spec))
 
     def details(self) -> tuple[Detail, ...]:
@@ -43,7 +43,7 @@ class Bcast(Binary):
         return (uncompared_fact("numbers of bcast never compared with the real kernel's"),)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """Both combined, in the first one's shape."""
+        """The combined values, in the shape of the first operand."""
         left, right = given(inputs[0]), np.atleast_2d(given(inputs[1]))
         rows, columns = (slice(1 if axis in self.axes else None) for axis in "HW")
         return Binary.values(self, (left, right[..., rows, columns]), context)

@@ -1,9 +1,9 @@
-"""The cycles of element-wise programs: tile by tile through buffers of two tiles, or on shards where they lie.
+"""The cycles of element-wise programs: tile by tile through buffers of two tiles, or in place on shards.
 
-The reader asks for a tile of every operand, waits, and hands them on; the compute threads bring them to Dst, combine
-and pack; the writer waits for each tile, or for the last one alone. Cores start together, so that the first tile waits
-behind those of all other cores; later ones meet fewer (`wait_share`). A page that every tile of the result needs lies
-in one bank, which all cores ask.
+The reader requests a tile of every operand, waits, and passes them on; the compute threads unpack them to Dst, combine
+and pack; the writer waits for each tile, or only for the last tile. Cores start together, so the first tile waits for
+the tiles of all other cores; later tiles wait less (`wait_share`). A page that every tile of the result needs is in one
+bank, which all cores read.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ WORD_BYTES: Final = 4  # that a data movement processor stores at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
-    """What the compute threads spend on a tile of the result."""
+    """The cycles of the compute threads for a tile of the result."""
 
     unpack_cycles: float
     math_cycles: float
@@ -37,7 +37,7 @@ class Compute:
 
     @property
     def cycles(self) -> float:
-        """From a tile in its buffer to the result in Dst, while the packer works on the tile before."""
+        """Cycles from a tile in its buffer to the result in Dst, while the packer works on the previous tile."""
         return self.unpack_cycles + self.math_cycles
 
 
@@ -61,13 +61,13 @@ class EltwiseProgram:
         return tuple(operand for operand in self.operands if not self.lies(operand))
 
     def lies(self, tensor: TensorSpec) -> bool:
-        """Whether a tensor stays where it lies."""
+        """Whether a tensor is accessed in place."""
         return self.in_place and tensor.memory_config.is_sharded()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reads:
-    """What one core reads of an operand for a tile of the result, in the mean."""
+    """The mean reads of a core for a tile of the result, for one operand."""
 
     tensor: TensorSpec
     share: float  # Tiles of the operand for a tile of the result; less than 1 where one is kept for several
@@ -212,9 +212,9 @@ class _Steps:
         return max(self.fill, self.located + self.read) + self.write + self.last_write
 
     def cycles(self, tiles: int) -> float:
-        """Until the last tile is written: bound by the reader, or by what follows it.
+        """Cycles until the last tile is written, limited by the reader or by the later stages.
 
-        While a number is filled, the reader goes ahead as far as its buffer goes.
+        While a number is filled into tiles, the reader works ahead until its buffer is full.
         """
         compute, others, reading = self.compute, tiles - 1, self.located + self.first_read
         read, following = self.read, max(self.compute.cycles, self.compute.pack_cycles)
@@ -229,9 +229,9 @@ class _Steps:
 
 
 def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, cores: CoreRangeSet) -> _Steps:
-    """The steps of a core, while the others do the same.
+    """The steps of a core while all other cores do the same.
 
-    Tiles in the L1 of all cores are asked for in step: the busiest link passes one for every core, after the first.
+    Tiles in the L1 of all cores are requested in step: the busiest link carries one for every core after the first.
     """
     others = cores.num_cores() - 1
     costs, transfers = spec.costs_of(MovementCosts), spec.costs_of(kernel_costs.TransferCosts)
@@ -269,7 +269,7 @@ def _steps(program: EltwiseProgram, reads: Sequence[_Reads], spec: DeviceSpec, c
 
 
 def _met_cycles(tensor: TensorSpec, pages: float, spec: DeviceSpec, cores: CoreRangeSet, *, writes: bool) -> float:
-    """Cycles for which pages of a core wait on the busiest link for those of the others, in the L1 of all cores."""
+    """Cycles that pages in the L1 of all cores wait on the busiest link for pages of other cores."""
     if in_dram(tensor) or tensor.memory_config.is_sharded() or cores.num_cores() == 1:
         return 0.0
     page_bytes = tile_shape(tensor)[2]
@@ -278,7 +278,7 @@ def _met_cycles(tensor: TensorSpec, pages: float, spec: DeviceSpec, cores: CoreR
 
 
 def _reads(operand: TensorSpec, result: TensorSpec) -> _Reads:
-    """What a tile of the result needs of an operand: a tile, or a part of one that is kept for a row or a matrix."""
+    """The reads of an operand for a tile of the result: a tile, or a share of a tile kept for a row or a matrix."""
     distinct, pages, page_bytes = tile_shape(operand)
     return _Reads(
         tensor=operand, share=tiles_for(operand, result), pages=pages, page_bytes=page_bytes, distinct=distinct * pages
@@ -299,7 +299,7 @@ def tiles_for(operand: TensorSpec, result: TensorSpec) -> float:
 
 
 def _waited_cycles(reads: Sequence[_Reads], spec: DeviceSpec) -> float:
-    """Cycles for the operands of a tile of the result that are asked for together, and those that are kept."""
+    """Cycles for the operands of a tile of the result that are requested together, and for kept operands."""
 
     def waited(read: _Reads) -> float:
         return kernel_costs.waited_read_cycles(spec, read.page_bytes, in_dram=in_dram(read.tensor))
@@ -311,7 +311,7 @@ def _waited_cycles(reads: Sequence[_Reads], spec: DeviceSpec) -> float:
 
 
 def _issue_cycles(read: _Reads, spec: DeviceSpec) -> float:
-    """Until a page of an operand is asked for."""
+    """Cycles until a page of an operand is requested."""
     found = spec.costs_of(kernel_costs.TransferCosts).shard_page_cycles * read.tensor.memory_config.is_sharded()
     return found + kernel_costs.read_page_cycles(spec, read.page_bytes)
 

@@ -1,7 +1,7 @@
-"""Functions of single elements that are computed by their definitions, in float64, and rounded to Dst once.
+"""Element-wise functions that are computed by their definitions, in float64, and rounded to Dst once.
 
-Their kernels are not followed and no number of theirs was compared with recordings of the real kernels. Rows are under
-the names of ttnn's UnaryOpType in lower case, as those of `ops.programs.eltwise.functions`, which holds both.
+They do not follow the kernels, and their values were never compared with recordings of the real kernels. Rows have the
+lower-case names of ttnn's UnaryOpType; `ops.programs.eltwise.functions` contains these rows as well.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def _with(
 
 
 def round_to(x: Array, decimals: float = 0.0) -> Array:
-    """To a number of decimal places, halves to even."""
+    """Rounds to a number of decimal places, ties to even."""
     scale = 10.0**decimals
     return np.asarray(np.rint(x * scale) / scale)
 
@@ -72,7 +72,7 @@ def xielu(x: Array, positive: float = XIELU_ALPHA, negative: float = XIELU_ALPHA
 
 
 def remainder(x: Array, divisor: Array | float) -> Array:
-    """What a division rounded down leaves: of the divisor's sign; of a division by zero, NaN or (integers) zero."""
+    """The remainder of a floor division, with the divisor's sign; a division by zero gives NaN, for integers zero."""
     return np.asarray(np.remainder(x, divisor))
 
 

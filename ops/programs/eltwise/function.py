@@ -1,4 +1,4 @@
-"""What a function of single elements is: a row of the tables, and how a formula becomes a row."""
+"""Element-wise functions as rows of tables, and how a formula becomes a row."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field

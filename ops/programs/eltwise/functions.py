@@ -1,8 +1,8 @@
-"""The functions of single elements: one table says what each computes, of which formats, and what of it was compared.
+"""The table of element-wise functions: computation, formats, and which values were compared with recordings.
 
-A row of `FUNCTIONS` and a name in ``ttsim/__init__.pyi`` are all that a function takes. ttnn's function, its arguments
-and its docstring (`ttsim.api.eltwise`), the formats that the planner accepts, the activations of other operations and
-the warnings of reports are read from the row. The functions follow the kernels of tt-metal 0.81.1 step by step, since
+To add a function, add a row to `FUNCTIONS` and a name to ``ttsim/__init__.pyi``. The public function, its arguments and
+docstring (`ttsim.api.eltwise`), the formats that the planner accepts, the activations of other operations and the
+warnings of reports are derived from the row. The functions follow the kernels of tt-metal 0.81.1 step by step, because
 every step rounds (docs/reference/values.md, Activation).
 """
 
@@ -220,10 +220,10 @@ UNCOMPARED_CALLS: Final = frozenset({"conv1d", "add_", "subtract_", "multiply_",
 
 
 def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: VectorUnitMode) -> Array:
-    """A function (ttnn's name in lower case) of every element of Dst, float32 of any shape.
+    """Applies a function (ttnn's name in lower case) to every element of Dst, float32 of any shape.
 
-    Defaults stand for parameters left out, for example the slope of "leaky_relu". Results are bfloat16's values where
-    Dst is 16 bits wide. A DeviceError refuses unknown functions.
+    Missing parameters have defaults, for example the slope of "leaky_relu". Results are values of bfloat16 if Dst has
+    16 bits. Raises DeviceError for unknown functions.
     """
     if name not in FUNCTIONS:
         raise DeviceError(

@@ -1,4 +1,4 @@
-"""Element-wise device operations: what they compute, what they take, and their circular buffers (tt-metal 0.81.1)."""
+"""Element-wise device operations: values, cycles and circular buffers (tt-metal 0.81.1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ STAGES: Final = {
 
 
 class Eltwise(ModeledOp):
-    """The base of element-wise operations, whose cycles follow from what a tile takes on one core."""
+    """Base class of element-wise operations, whose cycles are derived from the cycles of a tile on one core."""
 
     __slots__ = ()
 
@@ -149,7 +149,7 @@ class AddRow(Eltwise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnSomeCores(Eltwise):
-    """The base of those that a call may keep to some cores."""
+    """Base class of operations that a call may restrict to some cores."""
 
     cores: CoreRangeSet | None = None  # That may be used; None for all
 
@@ -218,7 +218,7 @@ class Activate(OnSomeCores):
 
 
 def keeps_bits(before: DataFormat, after: DataFormat) -> bool:
-    """Whether elements of two formats are of as many bits, one by one."""
+    """Whether the elements of two formats have the same number of bits."""
     return not (before.is_block or after.is_block) and before.tile_bytes == after.tile_bytes
 
 
@@ -286,7 +286,7 @@ class Binary(OnSomeCores):
 
     @property
     def scalar_format(self) -> DataFormat:
-        """What a number is packed as: the tensor's own format, unless that is a block float or of 8 bits."""
+        """The format of a number operand: the tensor's format, unless it is a block float or has 8 bits."""
         return BFLOAT16 if self.left_format.is_block or self.left_format == UINT8 else self.left_format
 
     @property
@@ -314,7 +314,7 @@ class Binary(OnSomeCores):
         return works_on_shards(operands[0], operands[1] if len(operands) > 1 else None, result, spec.release)
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
-        """Functions pass the vector unit, as the operation itself may; those of operands are packed on their way."""
+        """Activations run on the vector unit, like some operations; activations of operands are packed first."""
         slow = release_of(spec.release).vector_products
         by_vector_unit = (self if slow else replace(self, fast=True)).by_vector_unit
         combined = vector_cycles(spec, self.operation) if by_vector_unit else self._matrix_unit_cycles(spec)
@@ -439,7 +439,7 @@ def spread_cycles(data_format: DataFormat, spec: DeviceSpec) -> float:
 
 
 def _repeated_cycles(operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> float:
-    """Rows, columns and numbers are spread over tiles of their own."""
+    """Cycles to expand rows, columns and numbers to tiles."""
     return sum(
         tiles_for(operand, result) * spread_cycles(operand.data_format, spec)
         for operand in operands
@@ -462,7 +462,7 @@ def _uncompared(functions: Sequence[str], data_format: DataFormat, fused_into: s
 def _activated(
     dst: Array, functions: Activations, data_format: DataFormat, arithmetic: Arithmetic, mode: VectorUnitMode
 ) -> Array:
-    """Functions of every element of Dst in order, packed; the packer does a ReLU that comes last."""
+    """Applies functions to every element of Dst in order and packs the result; the packer applies a last ReLU."""
     last_relu = bool(functions) and functions[-1][0] == RELU
     for name, parameters in functions[: -1 if last_relu else None]:
         dst = apply_activation(dst, name, parameters, mode=mode)
@@ -483,10 +483,10 @@ def packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, *, wide:
 def with_row(
     builder: PlanBuilder, matrix: PlanTensor, row: PlanTensor, row_format: DataFormat, name: str
 ) -> PlanTensor:
-    """A row, read as `row_format`, added to every row of an interleaved matrix, which is released.
+    """Adds a row, read as `row_format`, to every row of an interleaved matrix, which is freed.
 
-    The program has two tiles each of the matrix, the row, the row spread over a tile (unless the matrix has one row
-    only) and the sum, on all cores of the device.
+    The program has two tiles each of the matrix, the row, the row expanded to a tile (unless the matrix has only one
+    row) and the sum, on all cores of the device.
     """
     spread = ("spread_row",) if matrix.spec.shape[-2] > 1 else ()
     result = builder.run(

@@ -1,6 +1,6 @@
-"""The functions of two operands: one table says what each computes, of which formats, and with which buffers.
+"""The table of functions of two operands: computation, formats, and buffers.
 
-Rows are under ttnn's names of tt-metal 0.81.1's BinaryOpType. Sums, differences and products follow the kernels
+Rows have the names of tt-metal 0.81.1's BinaryOpType. Sums, differences and products follow the kernels
 (`ops.programs.eltwise.op`); all other functions are computed by their definitions, in float64, and rounded to Dst once.
 """
 
@@ -66,7 +66,7 @@ def _xlogy(a: Array, b: Array) -> Array:
 
 
 def _shifted(shift: Callable[[Array, Array], Array], *, beyond: Callable[[Array], Array]) -> Callable[..., Array]:
-    """A shift by distances from 0 to 31; what lies beyond gives another number."""
+    """A shift by 0 to 31 bits; other distances give a fixed number."""
 
     def values(a: Array, b: Array) -> Array:
         return np.where((b >= 0) & (b < 32), shift(a, np.clip(b, 0, 31)), beyond(a))

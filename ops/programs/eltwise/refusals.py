@@ -1,4 +1,4 @@
-"""Which functions the library fuses or runs as operations of their own, and why not the others, in its words."""
+"""The functions that the library fuses or runs as separate operations, and its error texts for other functions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Where element-wise programs find their operands: shards in place, or tiles in buffers; what repeats within tiles."""
+"""How element-wise programs access operands: shards in place, or tiles in buffers; broadcasts within tiles."""
 
 from math import prod
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ops.programs.buffer_shapes import BUFFERING, in_dram, is_uneven, rows_follo
 
 
 class Repeated(NamedTuple):
-    """What is repeated within tiles: "number", "row" or "column" of an operand, or "row, column" of both; else ""."""
+    """The broadcast within tiles: "number", "row" or "column" of an operand, or "row, column" of both; else ""."""
 
     left: bool = False  # Whether the number, row or column is the first operand's; of both operands, the row
     what: str = ""
@@ -51,7 +51,7 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
 
 
 def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec, release: str) -> bool:
-    """Whether a program of one or two operands works on shards in place, rather than page by page, in a release."""
+    """Whether a program of one or two operands processes shards in place instead of page by page, in a release."""
     place, left_place = result.memory_config, left.memory_config
     rule = release_of(release).combined_shards
     if right is not None and rule == "each":
@@ -101,10 +101,10 @@ def all_lie_alike(tensors: list[TensorSpec]) -> bool:
 
 
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether an element-wise function works on the shards of both its tensors in place.
+    """Whether an element-wise function processes the shards of both its tensors in place.
 
-    Both lie in the same shards in L1, which they fill; rows must be whole pages of a tile's elements, and end where L1
-    is aligned.
+    Both must have the same shards in L1 and fill them; rows must be whole pages of a tile's elements and end at aligned
+    L1 addresses.
     """
     place = read.memory_config
     shards = place.shard_spec
@@ -128,9 +128,9 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
 def on_all_cores(
     padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec, *, unit: int = TILE
 ) -> ShardSpec:
-    """Shards as even as whole units of elements allow, on the first cores of a device, as the library chooses them.
+    """Even shards in whole units of elements on the first cores of a device, as the library chooses them.
 
-    It does so for a result with a sharding but no shards; cores without a shard are left out.
+    The library does so for a result with a sharding but no shard spec; cores without a shard are omitted.
     """
     grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
     if not rows * columns:
@@ -183,9 +183,9 @@ def tiles_of(
 
 
 def shards_beside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:
-    """Why numbers are not known of shards combined in place on cores that a call may not use; None for no such cores.
+    """Why values are unknown if shards in place are on cores that the call excludes; None if there are none.
 
-    The real library writes arguments of cores where the program does not run; it crashes, or goes on.
+    The real library writes runtime arguments for cores without the program; it crashes or continues.
     """
     if cores is None or cores.contains(tensor.shards.grid):
         return None

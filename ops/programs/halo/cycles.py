@@ -1,19 +1,19 @@
-"""What a halo takes: padding, copies within a core, transfers that meet on links, and untilizing in between.
+"""The cycles of a halo: padding, copies within a core, transfers that share links, and untilizing.
 
-Two processors of a core work side by side, each on a network of its own: first they fetch what tells them what to do,
-if that lies in DRAM, then they fill their padding, then they send. Tiles are untilized in blocks of 32 rows, which go
-to the processors in turn through circular buffers of two blocks; a block is given back once it was written to all who
-need it. Sticks of a row-major input are all there from the start, and all cores begin together: first each copies what
-stays on it, then it serves one receiver after the other. So a block is a *round* there: what stays, what goes to the
-first receiver, to the second, and so on; in a round, transfers of all cores meet.
+Two processors of a core work in parallel, each on its own network: they fetch their lists, if these are in DRAM, fill
+their padding, and then send. Tiles are untilized in blocks of 32 rows, which alternate between the processors through
+circular buffers of two blocks; a block is freed when it was written to all receivers. Sticks of a row-major input are
+available from the start, and all cores begin together: each first copies the sticks that stay on it, then serves its
+receivers in turn. So a block is a *round* there: the sticks that stay, those for the first receiver, for the second,
+and so on; in a round, transfers of all cores share links.
 
-The recurrence runs over blocks, with all cores side by side in arrays: a core's processor ends block k at
+The recurrence runs over blocks, with all cores in arrays: a core's processor ends block k at
 
     max(its end of block k - 1, untilized block k) + max(issue of its transfers, bytes to others / what a link carries
         of contents + max(bytes to itself / the same, bytes of others on its links / width of a link))
 
-for whoever waits for a link sees others' packets pass back to back, and while it copies to itself, they pass as well.
-In the end it waits for the answers to its last writes. Source: the structure of tt-metal's halo kernels; constants by
+because a processor that waits for a link lets packets of others pass back to back, also while it copies to itself. At
+the end it waits for the answers to its last writes. Source: the structure of tt-metal's halo kernels; constants by
 `tools.calibrate`.
 """
 
@@ -79,7 +79,7 @@ class HaloCosts(Costs):
 
 
 class Batches(NamedTuple):
-    """What a core sends to another in a block; rows of the same two cores are neighbors in the table."""
+    """The data that a core sends to another core in a block; rows of the same pair of cores are adjacent."""
 
     transfers: Transfers
     processor: Integers  # [rows]
@@ -105,8 +105,8 @@ class HaloTraffic(NamedTuple):
 def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
     """All transfers, assigned to processors and blocks as the gather lists assign them.
 
-    With ``by_task`` the first processor has what stays on its core, the second what goes to others, once all is
-    untilized (`device.spec.releases`).
+    With ``by_task`` the first processor copies the sticks that stay on its core, and the second sends the others, after
+    all is untilized (`device.spec.releases`).
     """
     halo = plan.arguments
     if halo.tiled or by_task:
@@ -284,9 +284,9 @@ def halo_times(plan: HaloPlan, traffic: HaloTraffic, spec: DeviceSpec, *, filled
 
 
 def _met(starts: Sequence[Floats], ends: Floats, sending: Floats) -> Floats:
-    """[2, cores] ends of a processor, alone and as it is: who is left when the others are done meets nobody.
+    """End times of a processor, [2, cores], without and with contention: the last cores have no contention.
 
-    The others are the half of the cores that begin first; more padding makes a core begin later.
+    The other cores are the half that begins first; more padding makes a core begin later.
     """
     alone, shared = ends
     if not starts:
@@ -354,14 +354,14 @@ def halo_cycles(plan: HaloPlan, spec: DeviceSpec, *, filled_by_stick: bool = Fal
 
 
 class _Cores:
-    """What the cores of a halo do by stage, worked out when it is asked for."""
+    """The cycles of the cores of a halo by stage, computed on access."""
 
     def __init__(self, halo: HaloArguments, traffic: HaloTraffic, times: HaloTimes, spec: DeviceSpec) -> None:
         self._halo, self._traffic, self._times, self._spec = halo, traffic, times, spec
 
     @property
     def _spent(self) -> tuple[float | Floats, ...]:
-        """Cycles that each of `STAGES` works: [cores], or one number for all of them."""
+        """Busy cycles of each of `STAGES`: [cores], or one number for all cores."""
         times = self._times
         first, second = times.padded - times.begun[:, None] + times.sending
         untilizing = self._traffic.blocks * untilize_block_cycles(self._halo, self._spec)
@@ -394,7 +394,7 @@ def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
 
 
 def _halo_transfers(plan: HaloPlan, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """What cores send to others on each network, along the routes of all, and config tensors from DRAM."""
+    """The transfers between cores on each network, and of config tensors from DRAM."""
     halo, transfers = plan.arguments, []
     batches, places = batches_of(plan, by_task=release_of(spec.release).halo_by_task), _places(halo)
     table = batches.transfers
@@ -475,8 +475,8 @@ def _core_set(halo: HaloArguments, numbers: Integers) -> CoreRangeSet:
 def halo_sent(op: HaloOp, spec: DeviceSpec) -> tuple[Sent, ...]:
     """Bytes from core to core, by network, sender and receiver.
 
-    All that a core sends to another on one network is one entry, from the start of its first block to the end of its
-    last. What stays on its core is left out.
+    All data from one core to another on one network is one entry, from the start of its first block to the end of its
+    last. Copies within a core are excluded.
     """
     plan = op.plan
     times = halo_times(plan, halo_traffic(plan, spec), spec, filled_by_stick=op.filled_by_stick)

@@ -1,4 +1,4 @@
-"""Plan of the halo operation: its output, the lists that tell its processors what to do, and its circular buffers.
+"""Plan of the halo operation: its output, the lists of its processors, and its circular buffers.
 
 Input shards hold the image, output shards the part of the zero-filled frame that a core's windows read
 (`transfers`), always row-major. Source of the sizes: tt-metal's halo program, compared with every recorded halo.
@@ -65,14 +65,14 @@ CONFIG_NAMES: Final = ("padding_0", "padding_1", "gather_0", "gather_1")  # in o
 
 
 class CoreOrder(NamedTuple):
-    """How the cores that split the rows lie in the grid: ``core -> (x, y)``, as the halo addresses them."""
+    """The grid coordinates of the cores that split the rows, ``core -> (x, y)``, as the halo addresses them."""
 
     x: Integers  # [cores] columns
     y: Integers
 
     @property
     def rank(self) -> Integers:
-        """[cores] place of each core in the order by x, then y."""
+        """The rank of each core in the order by x, then y, [cores]."""
         rank = np.empty_like(self.x)
         rank[np.lexsort((self.y, self.x))] = np.arange(len(self.x))
         return rank
@@ -80,7 +80,7 @@ class CoreOrder(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloArguments:
-    """What decides a halo."""
+    """The parameters of a halo."""
 
     frame: PaddedInput  # The full frame: image, zeros and windows
     scheme: TensorMemoryLayout  # HEIGHT_SHARDED, BLOCK_SHARDED or WIDTH_SHARDED
@@ -134,7 +134,7 @@ class HaloArguments:
 
     @property
     def order(self) -> CoreOrder:
-        """Where the cores that split the rows lie.
+        """The order of the cores that split the rows.
 
         HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
         repeats the same transfers among themselves. WIDTH has one.
@@ -157,7 +157,7 @@ class CorePairs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloPlan:
-    """A planned halo. Halos of equal arguments are equal, whatever their tensors are called."""
+    """A planned halo. Halos of equal arguments are equal, regardless of the names of tensors."""
 
     arguments: HaloArguments  # What decided it
     ranges: StickRanges = field(compare=False)  # The frame sticks of each core that splits the rows

@@ -1,4 +1,4 @@
-"""Which sticks each core needs, who sends them, and what is left to fill with the padding value.
+"""The sticks that each core needs, their senders, and the padding to fill.
 
 Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
 transfer is a run of sticks that lie next to each other at both ends. Plans count transfers (`count_transfers`); only
@@ -27,7 +27,7 @@ BOUNDS: Final = 16  # that are remembered: the choice of a scheme asks for those
 
 
 class StickRanges(NamedTuple):
-    """The sticks of every core that splits the rows, in core order. An empty range lies behind the whole frame."""
+    """The sticks of every core that splits the rows, in core order. An empty range begins after the whole frame."""
 
     starts: Integers  # [cores] first stick
     stops: Integers  # Last stick + 1

@@ -1,1 +1,1 @@
-"""The matmul: program configs, circular buffers, and what it makes of numbers."""
+"""The matmul: program configs, circular buffers, values and cycles."""

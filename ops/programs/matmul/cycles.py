@@ -1,9 +1,9 @@
-"""What a matmul takes: its processors walk through the K blocks and wait for each other at circular buffers.
+"""The cycles of a matmul: its processors process K blocks and wait for each other at circular buffers.
 
-An operand's tiles are read one by one by the core that sends them on, then multicast; each core multiplies sub-block
-after sub-block and writes what is finished. Constants by `tools.calibrate` from the GEMM measurements of tt-metal,
-which are of single matrices. Batches follow each other in the same model, and a first operand that the program turns is
-unpacked and packed once more: no measurement; composed of steps that have one.
+The sending core reads an operand's tiles one by one and multicasts them; each core multiplies sub-block after sub-block
+and writes finished outputs. Constants by `tools.calibrate` from the GEMM measurements of tt-metal, which are of single
+matrices. Batches follow each other in the same model, and a first operand that the program transposes is unpacked and
+packed once more; both are composed of measured steps, but not measured themselves.
 """
 
 import math
@@ -87,7 +87,7 @@ class MatmulTiming:
 
     @property
     def stages(self) -> tuple[StageCycles, ...]:
-        """What every stage did."""
+        """The cycles of every stage."""
         return stage_report(
             (self.first, self.second, self.writer, self.compute, self.dram),
             self._last.now,
@@ -223,7 +223,7 @@ def time_matmul(op: MatmulOp, spec: DeviceSpec, places: Places = IN_DRAM, *, con
 
 
 def multiply_tasks(op: MatmulOp, spec: DeviceSpec) -> tuple[Task, Task, Task]:
-    """How a core multiplies the first K block of an output block, those between, and the last of several."""
+    """The tasks of the first K block of an output block, of the middle blocks, and of the last block."""
     problem, (height, _, depth), last = op.problem, op.block_tiles, op.k_blocks - 1
     transposing: dict[Stage, float] = {}
     if problem.transpose_first:
@@ -312,7 +312,7 @@ def _steps(op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
 
 
 def _operand_tasks(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task | None, Task | None]:
-    """How a core brings a K block of either operand; None where a block lies ready."""
+    """The tasks that fetch a K block of either operand; None if a block is already in place."""
     (height, _, depth), in_format, receivers = op.block_tiles, op.problem.in_format, op.receivers[0]
     first = None
     if places.first is not Place.OWN:
@@ -324,7 +324,7 @@ def _operand_tasks(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Task
 
 
 def _row_task(op: MatmulOp, spec: DeviceSpec, place: Place) -> Task:
-    """The row that is added to an output block comes the way of the second operand, from the same memory."""
+    """The task that fetches the added row of an output block, like the second operand, from the same memory."""
     width, receivers = op.block_tiles[1], op.receivers[1]
     row = _bring(spec, width, op.problem.added_format, receivers, STAGES[1], place)
     agreed = agree_cycles(spec, receivers) if receivers > 1 else 0.0

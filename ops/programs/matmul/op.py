@@ -1,4 +1,4 @@
-"""What a matmul multiplies, the program that the real library multiplies it with, and how that is dealt to cores.
+"""The matmul operation: its operands, the real library's program, and its distribution over cores.
 
 All sizes are in tiles of 32 x 32: M rows of the first operand and of the output, K columns of the first and rows of the
 second operand, N columns of the second and of the output.
@@ -111,7 +111,7 @@ class MatmulConfig:
 
 
 class Place(Enum):
-    """Where an operand or the output of a matmul lies."""
+    """The memory of an operand or of the output of a matmul."""
 
     DRAM = "dram"
     L1 = "l1"  # In the banks of all cores' L1
@@ -202,7 +202,7 @@ class MatmulOp(DeviceOp):
 
     @property
     def _shares(self) -> int:
-        """Parts of the output, which cores compute in sequence if there are more parts than cores."""
+        """Number of parts of the output; a core computes several parts if there are more parts than cores."""
         problem, config = self.problem, self.config
         if config.program is MatmulProgram.REUSE:  # a core may have the rows of several batches
             return problem.batches * problem.m_tiles // config.per_core_m
@@ -215,19 +215,19 @@ class MatmulOp(DeviceOp):
 
     @property
     def core_shares(self) -> int:
-        """Parts of the output that a core computes in sequence, of all its batches."""
+        """Number of parts of the output that a core computes, over all its batches."""
         return div_up(self._shares, self.cores) * self._core_batches
 
     @property
     def out_blocks(self) -> int:
-        """Output blocks that a core computes, in sequence."""
+        """Number of output blocks that a core computes, over all its parts and batches."""
         config = self.config
         down, across = div_up(config.per_core_m, config.out_block_h), div_up(config.per_core_n, config.out_block_w)
         return self.core_shares * down * across
 
     @property
     def block_tiles(self) -> tuple[float, float, float]:
-        """Height, width and depth of a block: even shares of a core's part, which all blocks together are."""
+        """Mean height, width and depth of a block: its even share of a core's part."""
         problem, config = self.problem, self.config
         return (
             config.per_core_m / div_up(config.per_core_m, config.out_block_h),
@@ -255,7 +255,7 @@ def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where the operands, the row that is added and the output lie."""
+    """The memories of the operands, of the added row and of the output."""
 
     first: Place = Place.DRAM
     second: Place = Place.DRAM
@@ -274,7 +274,7 @@ def place_of(tensor: TensorSpec) -> Place:
 
 
 def place_text(tensor: TensorSpec) -> str:
-    """Where a tensor lies, in words."""
+    """The memory of a tensor as text."""
     memory = tensor.memory_config
     if memory.buffer_type is BufferType.DRAM:
         return "DRAM"
@@ -297,7 +297,7 @@ class Operands:
 
 
 def operands_of(op: MatmulOp, places: Places = IN_DRAM) -> Operands:
-    """What a program moves; arguments as in `matmul_cycles`."""
+    """The data that a program moves; arguments as in `matmul_cycles`."""
     problem = op.problem
     written = problem.batches * problem.m_tiles * problem.n_tiles
     sides = (problem.m_tiles, problem.in_format), (problem.n_tiles, problem.weight_format)

@@ -1,4 +1,4 @@
-"""The program that turns the tiles of a tensor: two axes change places."""
+"""The program that transposes the tiles of a tensor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from ops.programs.matmul.op import place_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(ModeledOp):
-    """The last two axes change places."""
+    """The transpose of the last two axes."""
 
     data_format: DataFormat  # Of the tensor, before and after
 
@@ -31,7 +31,7 @@ class Transpose(ModeledOp):
         return transposed(self.data_format, given(inputs[0]), context.arithmetic)
 
     def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-        """A copy tile by tile, each tile turned on its way."""
+        """A copy tile by tile that transposes each tile."""
         copied = copy_movement(ends.read, ends.written, spec)
         formats = self.data_format, self.data_format
         return movement_cycles(replace(copied, cast_tiles=copied.blocks, formats=formats), spec)
@@ -60,7 +60,7 @@ def transposed(data_format: DataFormat, values: Array, arithmetic: Arithmetic) -
 
 
 def transposed_spec(spec: TensorSpec) -> TensorSpec:
-    """What a transpose makes of an interleaved tensor, in the same kind of memory."""
+    """The spec of the transpose of an interleaved tensor, in the same kind of memory."""
     *batches, rows, columns = spec.shape
     return spec.changed(shape=(*batches, columns, rows))
 

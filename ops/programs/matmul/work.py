@@ -1,4 +1,4 @@
-"""What a matmul moves: over the networks, and between the L1 of its cores and their registers."""
+"""Data movement of a matmul: over the networks, and between the L1 of its cores and their registers."""
 
 from typing import Final
 
@@ -39,7 +39,7 @@ def product_block(op: MatmulOp, k_block: int) -> kernel_costs.ProductBlock:
 
 
 def matmul_work(op: MatmulOp, spec: DeviceSpec) -> TileWork:
-    """What all cores unpack and pack; a first operand that the program turns passes both once more."""
+    """The tiles that all cores unpack and pack; a first operand that the program transposes passes both once more."""
     problem, products = op.problem, op.issued_flops // PRODUCT_FLOPS
     k_blocks = op.k_blocks
     multiplied = kernel_costs.product_work(
@@ -57,7 +57,7 @@ def matmul_work(op: MatmulOp, spec: DeviceSpec) -> TileWork:
 
 
 def matmul_transfers(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Transfer, ...]:
-    """What goes over the networks: operands from where they lie to their readers, on to receivers, and the output."""
+    """The transfers over the networks: operands to their readers and on to receivers, and the output."""
     moved, grid = operands_of(op), spec.grid
     crossed = CROSSED.get(op.config.program, MULTICAST_CROSSED)
     used = first_cores(op.cores, grid.cols, grid.rows)
@@ -91,7 +91,7 @@ def matmul_transfers(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Tr
 def _receiving(
     op: MatmulOp, senders: CoreRangeSet, used: CoreRangeSet, number: int
 ) -> list[tuple[CoreCoord, CoreRangeSet]]:
-    """Each core that sends blocks of an operand, with the cores that get them: all, or those of its row or column."""
+    """Each core that sends blocks of an operand, with the receiving cores: all, or those of its row or column."""
     if op.config.program is not MatmulProgram.MCAST_2D:
         return [(core, used) for core in senders.cores()]
     far, along_row = op.receivers[number] - 1, (number == 0) is not op.config.transpose_mcast

@@ -1,4 +1,4 @@
-"""The programs of group_norm (tt-metal 0.81.1): what they compute, and the circular buffers of the one on shards.
+"""The programs of group_norm (tt-metal 0.81.1): values, and circular buffers of the program on shards.
 
 A core normalizes the channels of whole groups; the cores that share an image exchange their sums. Masks select the
 columns of a group in the tiles that it shares with others.

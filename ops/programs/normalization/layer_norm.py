@@ -1,7 +1,7 @@
-"""The programs of layer_norm and rms_norm (tt-metal 0.81.1): what they compute, and their circular buffers.
+"""The programs of layer_norm and rms_norm (tt-metal 0.81.1): values and circular buffers.
 
-Of interleaved tensors, a core normalizes rows of tiles; it holds a whole row, or blocks of it where a row does not fit.
-Of sharded tensors, each core sums up its columns, and the cores of a row exchange their sums.
+For interleaved tensors, a core normalizes rows of tiles; it holds a whole row, or blocks of a row that does not fit.
+For sharded tensors, each core sums its columns, and the cores of a row exchange their sums.
 """
 
 from collections.abc import Sequence

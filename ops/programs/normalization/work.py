@@ -18,7 +18,7 @@ from ops.programs.normalization.tile_math import UNCOMPARED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreWork:
-    """What the core with the most tiles does."""
+    """The work of the core with the most tiles."""
 
     tiles: int  # Of its part of the tensor
     reads: float  # Tiles that it reads, of interleaved tensors; 0 for shards

@@ -1,8 +1,8 @@
-"""What the patch programs take: a matmul whose one operand is gathered stick by stick and tilized on the way.
+"""The cycles of the patch programs: a matmul with one operand that is gathered stick by stick and tilized.
 
-The readers gather and write, the compute threads tilize, multiply and untilize; they walk through the K blocks as those
-of a matmul do, every block with its share of a core's sticks, tiles and rows. Every pass gathers its slices anew. Zeros
-of a frame are not read from DRAM but filled from the core's own L1.
+The readers gather and write, the compute threads tilize, multiply and untilize; they process K blocks like those of a
+matmul, every block with its share of a core's sticks, tiles and rows. Every pass gathers its slices again. Zeros of a
+frame are not read from DRAM but filled from the core's own L1.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""What the patch programs do to numbers: slice by slice in the order of the machine or, for speed, whole with BLAS.
+"""The values of the patch programs: slice by slice in the machine's order or, for speed, whole with BLAS.
 
-Positions are taken by output phases, so that inserted zeros cost nothing; leaving out halves of tiles that hold only
-zeros changes no bit. Every K block but the first adds to the whole float32 partial sums, so blocks leave no trace in
-the numbers.
+Positions are computed by output phases, so inserted zeros cost nothing; skipping halves of tiles with only zeros
+changes no bit. Every K block except the first adds to the complete float32 partial sums, so the split into blocks does
+not affect the values.
 """
 
 from collections.abc import Mapping, Sequence

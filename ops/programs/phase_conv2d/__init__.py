@@ -1,1 +1,1 @@
-"""A transposed convolution by output phases, of what the micro-op's kernels do; no library has it."""
+"""A transposed convolution by output phases, composed of steps of the micro-op's kernels; no library has it."""

@@ -1,4 +1,4 @@
-"""What a program of output phases takes: the steps of the micro-op phase by phase, and the way of its sticks.
+"""The cycles of a program of output phases: the steps of the micro-op by phase, and the copies of its sticks.
 
 Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here is their order, and what is new in it
 (docs/explanation/phase-lowering.md, Assumptions):

@@ -1,8 +1,8 @@
-"""How the output phases of a convolution lie on its cores, as one program: blocks, K blocks, buffers, reader lists.
+"""The partition of the output phases of a convolution as one program: blocks, K blocks, buffers, reader lists.
 
-Cores and shards are those of the convolution over the frame with inserted zeros, so that the output lies where that
-puts it. A core computes the outputs of its own shard, phase after phase; all cores run through the same blocks, those
-of the core that has most windows of a phase.
+Cores and shards are those of the convolution over the frame with inserted zeros, so the output has the same memory. A
+core computes the outputs of its own shard, phase after phase; all cores process the same number of blocks, which the
+core with most windows of a phase determines.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Programs that reduce axes of a tensor, or look for places along them."""
+"""Programs that reduce axes of a tensor, or search along them."""

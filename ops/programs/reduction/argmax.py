@@ -33,7 +33,7 @@ COMPARED_BYTES: Final = 8  # of a row, which take as long as the results of one 
 
 
 class ArgMaxProgram(Enum):
-    """How places are found."""
+    """The program that finds the indices."""
 
     ROWS = "cores share each row, and the first one compares their results"
     TILES = "one core looks through tiles"
@@ -42,7 +42,7 @@ class ArgMaxProgram(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgMax(DataMovement):
-    """The place of the largest element, the first of equal ones; the axis stays with length 1."""
+    """The index of the largest element, the first of equal elements; the axis keeps length 1."""
 
     program: ArgMaxProgram
     axis: int | None  # From the first; None for the place among all elements

@@ -1,4 +1,4 @@
-"""How tiles or rows of a reduction are dealt to cores, and the circular buffers of its program (tt-metal 0.81.1)."""
+"""The distribution of tiles or rows of a reduction over cores, and its circular buffers (tt-metal 0.81.1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,7 +103,7 @@ def _dealt(items: int, allowed: CoreRangeSet | None, grid: GridSpec, *, row_wise
 def reduce_buffers(
     op: Reduce, source: PlanTensor, target: PlanTensor, work: Work, chunk: int, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers, in order; ``chunk`` is what Dst holds."""
+    """Dataflow buffers, in order; ``chunk`` is the number of tiles in Dst."""
     read, written = source.spec, target.spec
     if read.layout is Layout.ROW_MAJOR:
         return _row_buffers(op, read, written, work)

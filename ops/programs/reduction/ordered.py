@@ -1,4 +1,4 @@
-"""Rows of elements in order, with the places where they stood: what sort and topk compute."""
+"""Sorted rows with their original indices, for sort and topk."""
 
 from math import prod
 
@@ -18,7 +18,7 @@ def without_padding(source: Array, shape: tuple[int, ...]) -> Array:
 def ordered_rows(
     source: Array, shape: tuple[int, ...], count: int, *, descending: bool, index_format: DataFormat
 ) -> tuple[Array, Array]:
-    """The first elements of each row in order; equal elements by place.
+    """The first elements of each row in sorted order; equal elements by index.
 
     Args:
         source: Elements in storage of their format; padding may have become part of them.

@@ -31,7 +31,7 @@ UNCOMPARED: Final = "sums and extremes never compared with the real kernel's"
 
 
 class Reduction(Enum):
-    """What a program makes of all elements along its axes."""
+    """The kind of a reduction."""
 
     SUM = "sum"
     MAX = "max"

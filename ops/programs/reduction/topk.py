@@ -1,6 +1,6 @@
 """The programs that pick the largest or smallest elements of rows (tt-metal 0.81.1, topk).
 
-Every core picks from whole rows, or cores share wide rows and another core picks from what they found.
+Every core selects from whole rows, or several cores share wide rows and another core selects from their results.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ MOST_HIGH_TILES: Final = 2  # of rows that are not wide, which are shared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Cores that share the rows of a tensor; the core below their first column picks from what they found."""
+    """Cores that share the rows of a tensor; the core below their first column selects from their results."""
 
     first: CoreCoord
     columns: int  # Of cores
