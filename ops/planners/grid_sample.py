@@ -19,6 +19,7 @@ from device.numbers.formats import BFLOAT16, div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.programs.buffer_shapes import ONLY_L1, in_dram
 from ops.programs.grid_sample import (
     COORDINATES,
     FORMATS,
@@ -169,7 +170,9 @@ def _planned(call: GridSampleArguments, spec: DeviceSpec) -> Plan:
             buffers = bilinear_buffers(
                 op, images, where, result, used, spec, two_readers=_two_readers(call, spec), widest=widest
             )
-        return builder.run("GridSampleOperation", op, [source, where], result, buffers)
+        borrows = grid.memory_config.is_sharded() and in_dram(grid)
+        refused = f"{ONLY_L1}\ngrid: move its shards to L1" if borrows else None
+        return builder.run("GridSampleOperation", op, [source, where], result, buffers, refused=refused)
 
     return plan_of({"input": images, "grid": grid}, spec, write)
 

@@ -1,4 +1,4 @@
-"""The plan of grid_sample: readers of a sharded grid."""
+"""The plan of grid_sample: readers of a sharded grid, and a grid that cannot be read in place."""
 
 import pytest
 
@@ -23,3 +23,9 @@ def test_two_processors_read_where_reading_takes_longest(device, channels, memor
     )
     (step,) = plan_grid_sample(call, load_spec(device)).steps
     assert len(step.circular_buffers) == 2 + 2 * readers
+
+
+def test_a_grid_in_shards_in_dram_is_refused_behind_the_other_checks():
+    call = GridSampleArguments(images=tensor_spec("1x4x6x32"), grid=tensor_spec("1x3x2x2 height/2x2/3 dram"))
+    (step,) = plan_grid_sample(call, load_spec("wormhole_n150")).steps
+    assert step.refused.startswith("Only L1 buffers can have an associated circular buffer!")
