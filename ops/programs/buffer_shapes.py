@@ -157,7 +157,8 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
         return (paged_buffer("page", 1, aligned_page(written.spec, spec), view.data_format, view.cores),)
     if not gathers and not deals:
         view = view._replace(size_bytes=resharded_bytes(written.spec, view.size_bytes, spec))
-        by_height = read.spec.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        schemes = {tensor.spec.memory_config.memory_layout for tensor in (read, written)}
+        by_height = schemes == {TensorMemoryLayout.HEIGHT_SHARDED}
         row = shard_row_bytes(written.spec, written.spec.memory_config)  # of both, as the program takes it
         page_bytes, other_page = (
             round_up(row, page_alignment_bytes(tensor.spec.memory_config, spec)) for tensor in (read, written)

@@ -98,6 +98,8 @@ Reshard | 72x4 height/36x4/2 | 72x4 height/96x4/1 | 72*8@1 out, 2*36*16@1
 # three rows of 100 bytes, which L1 aligns to 112: whole aligned pages
 Reshard | 3x50 height/3x50/2 | 3x50 height/3x50/2 | 2*112@1 out, 2*3*112@1
 # The rows of the shards that are written count for both: 64 bytes, which L1 aligns, and 24, which it does not
+# the program of HEIGHT shards alone aligns rows: those of DRAM become columns where they are
+Reshard | 64x16 height/16x16/4 dram | 64x16 width/64x8/2 | 64*16@2 out
 Reshard | 16x12 height/32x12/1 | 16x12 height/32x32/1 | 16*64@1 out
 Reshard | 16x12 height/8x32/2 | 16x12 height/16x12/1 | 12*32@1 out, 2*8*32@1
 # 40 tiles across in blocks of one: a stick of 64 bytes with room to shift it at both ends
