@@ -316,6 +316,11 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
             "ROW_MAJOR Q is only supported when Q is HEIGHT_SHARDED in L1; interleaved ROW_MAJOR Q is not supported. "
             "Convert Q to TILE layout or shard it."
         )
+    if query.layout is Layout.ROW_MAJOR and (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
+        yield (
+            "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
+            f"TensorMemoryLayout::{scheme.name}"
+        )
     for number, tensor in ((1, call.key), (2, call.value)):
         if tensor.memory_config.buffer_type is not BufferType.DRAM:
             yield (
@@ -326,11 +331,6 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
         yield (
             "Output memory config layout must be HEIGHT_SHARDED when sharded but got "
             f"TensorMemoryLayout::{place.memory_layout.name}"
-        )
-    if query.layout is Layout.ROW_MAJOR and (scheme := place.memory_layout) is not TensorMemoryLayout.HEIGHT_SHARDED:
-        yield (
-            "ROW_MAJOR Q produces a ROW_MAJOR output, which requires a HEIGHT_SHARDED output memory config; got "
-            f"TensorMemoryLayout::{scheme.name}"
         )
 
 

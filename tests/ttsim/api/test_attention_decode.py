@@ -286,7 +286,7 @@ def test_keys_of_other_ranks_are_refused_in_the_library_s_words(device, shape, t
     ],
 )
 def test_queries_in_rows_are_refused_in_the_library_s_words(device, query, text):
-    call = [put(device, query), *(put(device, "2x1x128x64 tile") for _ in "kv")]
+    call = [put(device, query), *(put(device, f"2x1x128x64 tile {place}") for place in ("dram", "l1"))]
     assert refusal(lambda: attend(*call, cur_pos=[5, 9])).startswith(f"Device: {text}")
 
 
