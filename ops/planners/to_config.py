@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
+from operator import gt
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
@@ -113,6 +114,9 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
         )
     if source.data_format == UINT8:
         return  # which is refused before its shape is looked at
+    fits = len(padded) >= len(sides) and not any(map(gt, sides, padded))
+    if not fits or padded[-1] % TILE or prod(padded[:-1]) % TILE:
+        TensorSpec(shape, source.data_format, Layout.TILE, place)  # refuses ragged shards first
     for axis, side in enumerate(sides):
         if axis >= len(padded):
             raise DeviceError(f"{no_such_axis(axis)}\n{way_out}")
@@ -122,7 +126,6 @@ def _check_padded_shape(source: TensorSpec, padded: tuple[int, ...], place: Memo
                 f"Shape({list(shape)}) in each dimension, but is smaller in dimension {axis}\n{way_out}"
             )
     if padded[-1] % TILE or prod(padded[:-1]) % TILE:
-        TensorSpec(shape, source.data_format, Layout.TILE, place)  # refuses ragged shards first
         raise DeviceError(
             f"To be tilizable output tensor shape Shape({list(padded)}) must be divisible by tile size ({TILE}, "
             f"{TILE})\n{way_out}"

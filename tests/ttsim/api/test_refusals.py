@@ -637,6 +637,10 @@ REFUSED = [
     ("1x1x64x64 height/16x64/4", ttnn.triu, "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),
     ("1x1x60x64 height/16x64/4", lambda x: ttnn.to_dtype(x.cpu(), ttnn.bfloat8_b),
      "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),
+    ("1x5x25x96 height/25x96/5", lambda x: ttnn.tilize_with_val_padding(x, [1, 5, 24, 96], 0.0),
+     "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
+    ("1x5x25x96 height/25x96/5", lambda x: ttnn.tilize_with_val_padding(x, [5, 32, 96], 0.0),
+     "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
