@@ -411,7 +411,7 @@ def plan_join(
                 f"padding would lie between heads; give a multiple of {TILE}"
             )
         tensor = given
-        if given.spec.memory_config.is_sharded() and not where.is_sharded():
+        if refused is None and given.spec.memory_config.is_sharded() and not where.is_sharded():
             tensor = placed(builder, given, where, "gathered")
         output = PlanTensor("output", result)
         fault = refused or borrowing_refusal([("in0", "input", tensor), ("out0", "output", output)])
@@ -437,6 +437,11 @@ def _check_joined(source: TensorSpec) -> None:
         raise DeviceError(
             f"Head size must be a multiple of {TILE} but was found to be {size}. Update the matmul that uses the "
             "output of this operation to include padding in the weights.\ninput_tensor: pad its heads"
+        )
+    if source.padded_shape[-1] != size:
+        raise DeviceError(
+            f"Head size ({size}) cannot have tile padding. Ensure that the head size is not padded.\n"
+            "input_tensor: give TILE layout"
         )
 
 
