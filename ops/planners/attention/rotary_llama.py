@@ -180,11 +180,16 @@ def _whole_refusals(call: RotaryLlamaArguments) -> Iterator[str]:
     own, heads = side(cosines.shape, 1), side(source.shape, 1)
     if own not in (1, heads):
         yield f"Num heads in cos/sin must match input tensor num heads or be 1. Expected {heads}, got {own}"
-    layouts = [tensor.memory_config.memory_layout for tensor in (cosines, call.sines)]
-    if layouts[0] not in (TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED):
-        yield "Cos tensor must be either INTERLEAVED or HEIGHT_SHARDED for prefill RoPE"
-    if layouts[0] is not layouts[1]:
+    by_height = [
+        tensor.memory_config.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED for tensor in (cosines, call.sines)
+    ]
+    if by_height[0] is not by_height[1]:
         yield "Cos and sin must both be HEIGHT_SHARDED or both be INTERLEAVED for prefill RoPE"
+    if cosines.memory_config.is_sharded() and not by_height[0]:
+        yield "Cos tensor must be either INTERLEAVED or HEIGHT_SHARDED for prefill RoPE"
+    for name, tensor in (("cos", cosines), ("sin", call.sines)):
+        if by_height[0] and tensor.shards.shape[0] != TILE:
+            yield f"HEIGHT_SHARDED {name} shard height must equal TILE_HEIGHT for prefill RoPE"
     yield from _matrix_refusals(call.matrix, *(side(call.matrix.shape, axis) for axis in (-2, -1)))
 
 

@@ -141,3 +141,12 @@ def test_the_negative_half_of_float32_has_16_bits(device):
 )
 def test_halves_that_the_real_library_does_not_exchange(device, words, text):
     assert refusal(lambda: HALF(put(device, words))).startswith(f"Device: {text}")
+
+
+def test_sines_may_lie_in_parts_of_columns_beside_interleaved_cosines(device):
+    x, cosines, sines = drawn(1, 2, 64, 64), drawn(1, 1, 64, 64), drawn(1, 1, 64, 64)[..., ::-1].copy()
+    tensors = [put(device, f"{'x'.join(map(str, array.shape))} tile", array) for array in (x, cosines, sines)]
+    matrix = put(device, "1x1x32x32 tile", PAIRS[None, None])
+    wanted = LLAMA(*tensors, matrix).to_numpy()
+    parts = put(device, "1x1x64x64 tile width/64x32/2", sines)
+    assert np.array_equal(LLAMA(*tensors[:2], parts, matrix).to_numpy(), wanted)
