@@ -105,6 +105,7 @@ def _runs(covered: Columns, columns: Sequence[int]) -> list[tuple[int, int]]:
 
 
 CACHE_SIZE: Final = 1024  # sets of cores that planners ask for again and again; hash and box of each are found once
+MOST_CORES: Final = 1 << 20  # of a rectangle; the library takes larger ones, and refuses them later
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,7 +151,7 @@ class CoreRange:
     end: CoreCoord
 
     def __post_init__(self) -> None:
-        """Raises an error for an end before the start, or a value that is not a core."""
+        """Raises an error for an end before the start, too many cores, or a value that is not a core."""
         if not (isinstance(self.start, CoreCoord) and isinstance(self.end, CoreCoord)):
             corners = [_core_of(corner) for corner in (self.start, self.end)]
             if None in corners:
@@ -163,6 +164,10 @@ class CoreRange:
             raise ArgumentError(
                 f"Invalid core range for start_coord: {self.start}, end_coord: {self.end}\n"
                 "CoreRange: end must not lie left of or above start"
+            )
+        if self.num_cores() > MOST_CORES:
+            raise ArgumentError(
+                f"CoreRange: {self.start} to {self.end} has more than {MOST_CORES:,} cores, which no device has"
             )
 
     @property

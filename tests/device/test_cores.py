@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from device.cores import CalledList, CoreCoord, CoreGrid, CoreRange, CoreRangeSet, FrozenList, first_cores
-from device.errors import ArgumentTypeError
+from device.errors import ArgumentError, ArgumentTypeError
 from device.memory.memory_config import Layout, ShardSpec
 
 
@@ -132,6 +132,13 @@ def test_ranges_are_an_attribute_and_a_method():
     assert cores.ranges() == [one] == list(cores.ranges)
     assert isinstance(cores.ranges, CalledList)
     assert ShardSpec(cores, [32, 64]).shape == [32, 64]
+
+
+def test_a_rectangle_that_no_device_has_is_refused():
+    """Planners look at every core of it."""
+    assert CoreRange(CoreCoord(0, 0), CoreCoord(1023, 1023)).num_cores() == 1 << 20
+    with pytest.raises(ArgumentError, match="0-0 to 9223372036854775808-1 has more than 1,048,576 cores"):
+        CoreRange(CoreCoord(0, 0), CoreCoord(1 << 63, 1))
 
 
 def test_pairs_are_corners():
