@@ -306,8 +306,9 @@ class MemoryConfig:
                 )
             )
             return cls(TensorMemoryLayout(read["memory_layout"]), BufferType(read["buffer_type"]), shards)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise ArgumentError(f"MemoryConfig.from_json: no text of to_json: {shown(text)}: {reason}") from None
 
     def reported(self) -> "MemoryConfig":
         """The config as a tensor returns it, with its own copy of the shard spec."""

@@ -35,6 +35,12 @@ def test_texts_are_those_of_the_real_library():
     assert (L1_MEMORY_CONFIG.interleaved, config.interleaved, cores.size()) == (True, False, 1)
     with pytest.raises(ValueError, match="no text of to_json"):
         MemoryConfig.from_json("[]")
+    for text, reason in (
+        ('{"memory_layout":77,"buffer_type":1}', "77 is not"),
+        ('{"buffer_type":1}', "'memory_layout' is m"),
+    ):
+        with pytest.raises(ArgumentError, match=reason):
+            MemoryConfig.from_json(text)
 
 
 def test_shards_are_assigned_like_those_of_the_real_library():
