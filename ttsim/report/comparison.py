@@ -294,7 +294,8 @@ class Comparison:
         yield f"{sums}{' cycles' if self.unit == CYCLES else ''}{share}, {first} before, {second} after"
         alone = Counter(pair.causes[0][1] for pair in different if not pair.in_both)
         same = len(self.pairs) - len(different)
-        counts = [f"{len(self.pairs) - alone.total()} operations are in both"]
+        both = len(self.pairs) - alone.total()
+        counts = [f"{both} {'operation is' if both == 1 else 'operations are'} in both"]
         counts += [f"{same} of them the same"] if same else []
         yield ", ".join((*counts, *(f"{alone[text]} {text}" for text in sorted(alone, reverse=True)))) + "."
         differs = Counter(what for pair in different for what in dict(pair.causes))

@@ -16,7 +16,10 @@ class Asker:
         """The answer to one question."""
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            raise EOFError("ttsim ask has ended; its stderr says why")
+        answer = json.loads(line)
         if "error" in answer:
             raise ValueError(answer["error"])
         return answer

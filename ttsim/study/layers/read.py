@@ -99,7 +99,8 @@ def layer_of(table: Mapping[str, Any], *, where: str = "layer") -> Layer:
     check_keys(where, table, tuple(FIELDS))
     missing = [name for name in REQUIRED if name not in table]
     if missing:
-        raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} is missing")
+        verb = "is" if len(missing) == 1 else "are"
+        raise ArgumentError(f"{where}: a layer needs {', '.join(REQUIRED)}; {', '.join(missing)} {verb} missing")
     return Layer(**{name: checked(where, name, value) for name, value in table.items()})
 
 

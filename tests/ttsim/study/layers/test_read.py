@@ -81,7 +81,7 @@ def test_common_values_are_shared_and_overridden(tmp_path):
             r"layer 1 'a': unknown key 'in_chanels'; did you mean 'in_channels'\?$",
         ),
         ("[[layer]]\nzzz = 3", r"unknown key 'zzz'; known are name, source, .*seed$"),
-        ("[[layer]]\nin_channels = 3", r"out_channels, input_height, input_width is missing$"),
+        ("[[layer]]\nin_channels = 3", r"out_channels, input_height, input_width are missing$"),
     ],
 )
 def test_a_wrong_file_is_told_what_is_wrong(tmp_path, text, message):
@@ -167,7 +167,7 @@ def test_every_field():
     ("words", "message"),
     [
         (["--shape", "1,2,3"], r"^run: --shape must be N,H,W,C, not 1,2,3$"),
-        (["--in-channels", "3"], r"^run: a layer needs .*; input_height, input_width is missing$"),
+        (["--in-channels", "3"], r"^run: a layer needs .*; input_height, input_width are missing$"),
         (["--shape", "1,2,3,0"], r"^run: in_channels must be an integer of at least 1, not 0$"),
         (["--shape", "1,2,3,4", "--stride", "1,2,3"], r"^run: stride must be 2 integers .*, not \(1, 2, 3\)$"),
     ],
