@@ -103,7 +103,7 @@ class PlanTensor(NamedTuple):
 
     @property
     def in_l1(self) -> bool:
-        """Whether the tensor lies in L1."""
+        """Whether the tensor is in L1."""
         return self.spec.memory_config.buffer_type is BufferType.L1
 
 

@@ -55,12 +55,12 @@ def either(name: str, value: bool, text: str, otherwise: str) -> Detail:
 
 
 def tiles(name: str, height: int, width: int, text: str) -> Detail:
-    """Height and width in tiles, in a text with their place: "blocks of {} tiles"."""
+    """Height and width in tiles, inserted into a text: "blocks of {} tiles"."""
     return Detail(name, (height, width), text.format(f"{height}x{width}"))
 
 
 def uncompared_fact(text: str) -> Detail:
-    """The fact that values of an operation were never compared with recordings (`device.numbers.vector_unit`)."""
+    """The note that values of an operation were never compared with recordings (`device.numbers.vector_unit`)."""
     return Detail(name="uncompared", value=True, text=text)
 
 

@@ -167,13 +167,13 @@ class ExpectedError:
 
     @property
     def share(self) -> float:
-        """The error bar: nine of ten errors lie within twice this share."""
+        """The error bar: nine of ten errors are within twice this share."""
         return max(self.mean, self.within / 2)
 
 
 @cache
 def expected_errors() -> Mapping[tuple[str, str, str], ExpectedError]:
-    """All errors of models, by class of program, architecture and place."""
+    """All errors of models, by class of program, architecture and memory."""
     table = tomllib.loads(files("ops.passes").joinpath("expected_errors.toml").read_text(encoding="utf-8"))
     return MappingProxyType(
         {

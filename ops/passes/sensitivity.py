@@ -26,7 +26,7 @@ CyclesOn: TypeAlias = Callable[[DeviceSpec], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """The effect of one figure of the machine on the time of some plans."""
+    """The effect of a figure of the machine on the time of plans."""
 
     figure: str  # The figure, as part.field; of entries in a list, all of them together
     value: float  # The value of the figure; of a list, the first entry's
@@ -41,7 +41,7 @@ class Sensitivity:
 def sensitivities(
     spec: DeviceSpec, cycles_on: CyclesOn, figures: Sequence[str] | None = None
 ) -> tuple[Sensitivity, ...]:
-    """Every figure, or every one of some, that changes the cycles of the plans, the strongest first."""
+    """The figures (all, or those given) that change the cycles of the plans, strongest first."""
     before = cycles_on(spec)
     if not before:
         return ()
@@ -99,7 +99,7 @@ def _value(spec: DeviceSpec, path: str) -> float:
 
 
 class _Changed(NamedTuple):
-    """A figure that was changed, and what the plans take then."""
+    """A changed figure, and the resulting cycles of the plans."""
 
     value: float
     cycles: float
@@ -141,7 +141,7 @@ def _sensitivity(spec: DeviceSpec, path: str, before: float, cycles_on: CyclesOn
 
 
 def _jumps(here: _Changed, *sides: tuple[_Changed, _Changed | None]) -> bool:
-    """Whether a finer step, given behind a neighbor of a figure, has far more than its share of that one's effect."""
+    """Whether a finer step of a figure, after its neighbor, has far more than its share of the neighbor's effect."""
     for far, near in sides:
         if near is not None and near.value != far.value:
             share = (near.value - here.value) / (far.value - here.value)

@@ -139,7 +139,7 @@ def plan_added_images(
 ) -> Plan:
     """Plan the sum of the tensor "input" along leading axes, the last of these first.
 
-    The last program writes into the tensor "target" of the caller's, if there is one.
+    The last program writes into the caller's tensor "target", if given.
     """
     for text in _refusals(source, call, target):
         raise DeviceError(text)
@@ -201,7 +201,7 @@ def _refusals(source: TensorSpec, call: ImagesArguments, target: TensorSpec | No
 
 
 def _result_refusals(source: TensorSpec, call: ImagesArguments, axis: int) -> Iterator[str]:
-    """What the library refuses of a sum that it has to make room for, before its program."""
+    """The library's refusals of a sum whose result it must allocate, before its program."""
     rank, owner = len(source.shape), "fast_reduce_nc"
     if not -max(rank, RANK) <= axis < rank:
         yield f"{no_such_axis(rank, axis)}\n{owner}: dims: no such axis"
@@ -273,7 +273,7 @@ def _integral_refusals(source: TensorSpec) -> Iterator[str]:
 
 
 def require_all_channels(source: TensorSpec) -> None:
-    """Raises ArgumentError for channels of which the real program sums only some, or writes sums of others."""
+    """Raises ArgumentError for channels that the real program sums only partly, or whose sums it misplaces."""
     if not channels_summed(source):
         most = COLUMNS * ROWS * TILE
         raise ArgumentError(

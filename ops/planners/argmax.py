@@ -54,15 +54,15 @@ class ArgMaxArguments(OneAxisArguments):
 
 
 def is_of_images(source: TensorSpec, call: ArgMaxArguments) -> bool:
-    """Whether tiles are compared along a leading axis, by a program that writes into no tensor of the caller's."""
+    """Whether tiles are compared along a leading axis, by a program that cannot write into a caller's tensor."""
     taken = source.layout is Layout.TILE or source.data_format in TILE_FORMATS
     return taken and call.dim is not None and call.axes(source)[0] < len(source.shape) - 2
 
 
 def plan_argmax(source: TensorSpec, call: ArgMaxArguments, spec: DeviceSpec) -> Plan:
-    """Plan the places of the largest elements of the tensor "input"; raises DeviceError for a call it refuses.
+    """Plan the indices of the largest elements of the tensor "input"; raises DeviceError for a refused call.
 
-    The tensor has axes. Other programs than that of images (`is_of_images`) may write into the tensor "target".
+    The tensor has at least one axis. Programs other than that of images (`is_of_images`) may write into "target".
     """
     rank = len(source.shape)
     axes = call.axes(source)
@@ -231,7 +231,7 @@ def _of_images(
 def _of_tiles(
     builder: PlanBuilder, source: PlanTensor, axis: int, rows: TensorSpec, target: Sequence[PlanTensor]
 ) -> PlanTensor:
-    """Places along rows or columns, found by one core."""
+    """Indices along rows or columns, found by one core."""
     cores = page_cores(1, builder.device_spec.grid)
     op = ArgMax(program=ArgMaxProgram.TILES, axis=axis, cores=cores)
     made = PlanTensor("output", rows.changed(shape=rows.shape or (1,)))

@@ -31,7 +31,7 @@ class BcastArguments:
 
 
 def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
-    """What ttnn refuses of two tensors before it brings them into TILE layout; None if it takes them."""
+    """The error of ttnn for two tensors, before it converts them to TILE layout; None if it accepts them."""
     (rows, columns), (own_rows, own_columns) = ((1, *tensor.padded_shape)[-2:] for tensor in (right, left))
     by_rows = right.layout is Layout.ROW_MAJOR
     short = (1, TILE) if by_rows else (TILE,)
@@ -50,7 +50,7 @@ def bcast_refusal(left: TensorSpec, right: TensorSpec, axes: str) -> str | None:
 
 
 def plan_bcast(call: BcastArguments, spec: DeviceSpec) -> Plan:
-    """Plan the tensor "input" combined with "input_b", a part of which is repeated."""
+    """Plan the tensor "input" combined with "input_b", which is broadcast."""
     left, target = call.left, call.target
     place = left.memory_config if call.place is None else call.place
     if target is not None:
@@ -140,7 +140,7 @@ def _shards_refusal(call: BcastArguments, result: TensorSpec, spec: DeviceSpec) 
 
 
 def _outside_l1(left: TensorSpec, result: TensorSpec) -> str | None:
-    """Why circular buffers cannot lie on shards; None where all are in L1."""
+    """Why circular buffers cannot be views of shards; None if all shards are in L1."""
     for buffer, name, tensor in (("in0", "input_a", left), ("out", "output", result)):
         if in_dram(tensor):
             return (
@@ -151,7 +151,7 @@ def _outside_l1(left: TensorSpec, result: TensorSpec) -> str | None:
 
 
 def _mixes_rows(call: BcastArguments, spec: DeviceSpec) -> bool:
-    """Whether shards meet other rows than their own matrices', whose numbers are not known."""
+    """Whether shards are combined with rows of other matrices, so values are unknown."""
     shards, across = call.left.shards, spec.grid.cols
     count, blocks = shards.grid.num_cores(), call.left.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     in_order = blocks or shards.orientation is ShardOrientation.ROW_MAJOR or count < across or count % across == 0

@@ -44,7 +44,7 @@ class BilinearArguments:
 
     @property
     def factors(self) -> tuple[int, int]:
-        """The scale in whole numbers, as the library cuts it off."""
+        """The scale truncated to integers, as in the library."""
         return int(self.scale[0]), int(self.scale[1])
 
     @property
@@ -100,7 +100,7 @@ def _shards(images: TensorSpec, spec: DeviceSpec) -> MemoryConfig:
 
 
 def _rows(builder: PlanBuilder, sharded: PlanTensor) -> PlanTensor:
-    """The pixels of images in shards as one image of a row; raises DeviceError where none are left in shards."""
+    """The pixels of sharded images as one image of a single row; raises DeviceError if it cannot be sharded."""
     shape = flattened(sharded.spec.shape)
     if sharded.spec.layout is Layout.ROW_MAJOR:
         return PlanTensor(sharded.name, viewed(sharded.spec, shape, builder.device_spec))
@@ -113,9 +113,9 @@ def _rows(builder: PlanBuilder, sharded: PlanTensor) -> PlanTensor:
 
 
 def _halo(builder: PlanBuilder, call: BilinearArguments, rows: PlanTensor, *, cores: int) -> PlanTensor:
-    """The pixels that the outputs of every core lie between, with those around the images.
+    """The pixels that the outputs of every core interpolate, with those around the images.
 
-    The outputs are those of as many cores as the images had, for any shard scheme.
+    The outputs are distributed over the number of cores of the images, for any shard scheme.
     """
     halo = HaloArguments.of(
         call.frame,
@@ -163,7 +163,7 @@ def _sides(call: BilinearArguments) -> tuple[int, int]:
 
 
 def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor, place: MemoryConfig) -> PlanTensor:
-    """The pixels between pixels, on the cores of ``place``."""
+    """The interpolated pixels, on the cores of ``place``."""
     batch, height, width, channels = images = (*call.source.padded_shape[:3], call.source.shape[-1])
     shape = (batch, height * call.factors[0], width * call.factors[1], channels)
     if not all(factor.is_integer() for factor in call.scale):
@@ -187,7 +187,7 @@ def _upsampled(builder: PlanBuilder, call: BilinearArguments, sticks: PlanTensor
 
 
 def _refusals(call: BilinearArguments, sticks: TensorSpec) -> Iterator[str]:
-    """What the library checks once it has the sticks, in its order."""
+    """The library's checks after it has the sticks, in its order."""
     if sticks.data_format != BFLOAT16:
         yield f"Bilinear upsample requires BFLOAT16 input\ninput_tensor: typecast {sticks.data_format}"
     if sticks.memory_config.memory_layout is not Scheme.HEIGHT_SHARDED:

@@ -195,7 +195,7 @@ def _surroundings_refusals(call: Conv3dArguments, spec: DeviceSpec) -> Iterator[
 def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "weight" and "bias", with "halo" and "offset".
 
-    Raises DeviceError where the library refuses it: the place of the result before the arguments.
+    Raises DeviceError for a call that the library refuses: it checks the memory of the result before the arguments.
     """
     if len(call.volumes.shape) != 1 + 3 + 1:
         raise DeviceError(
@@ -266,7 +266,7 @@ def _result(call: Conv3dArguments) -> TensorSpec:
 
 
 def _splits_rows(tensor: TensorSpec) -> bool:
-    """Whether a row of numbers lies in several pages, as the program does not expect."""
+    """Whether a row is in several pages, which the program does not support."""
     shards = tensor.memory_config.shard_spec
     return shards is not None and shards.shape[1] < tensor.shape[-1]
 
@@ -276,7 +276,7 @@ def _position_bytes(op: Conv3d) -> int:
 
 
 def _aligning(op: Conv3d, spec: DeviceSpec) -> Conv3d:
-    """The program with room for a position and what lies around it, where the DRAM does not align positions."""
+    """The program, with a scratchpad for an aligned read around a position if DRAM does not align positions."""
     size, alignment = _position_bytes(op), spec.dram.alignment_bytes
     return op if size % alignment == 0 else replace(op, scratch_bytes=round_up(size, alignment) + 2 * alignment)
 
@@ -301,9 +301,9 @@ def _room_bytes(op: Conv3d, spec: DeviceSpec) -> int:
 
 
 def _tilizing(op: Conv3d, spec: DeviceSpec) -> Conv3d:
-    """The program that tilizes whole sub-blocks, as many rows as there is room for.
+    """The program that tilizes whole sub-blocks, with the most rows that fit L1.
 
-    The library does so on Wormhole alone, whose matrix unit keeps several tiles while those of a sub-block pass.
+    The library does so only on Wormhole, whose matrix unit keeps several tiles stationary during a sub-block.
     """
     if spec.compute.stationary_tiles == 1:
         return op
@@ -312,10 +312,10 @@ def _tilizing(op: Conv3d, spec: DeviceSpec) -> Conv3d:
 
 
 def _prefetched(op: Conv3d, spec: DeviceSpec, *, in_dram: bool) -> int:
-    """Positions under the windows of a block, read ahead; none of a kernel of one, of dilated taps, or without room.
+    """Positions of a block's windows that are read ahead; 0 for a 1x1x1 kernel, dilated taps, or if L1 has no room.
 
-    With all channels in a block, rows of at least two pages for every bank of the DRAM are read from it in turn: there
-    is room for as many rows once more as fit, unless these are fewer than banks.
+    If a block has all channels, rows of at least two pages per DRAM bank are read in turn: the buffer then has room for
+    as many extra rows as fit, unless these are fewer than the banks.
     """
     if prod(op.kernel) == 1 or set(op.dilation) != {1}:
         return 0

@@ -23,7 +23,7 @@ def plan_clone(
     place: MemoryConfig | None = None,
     data_format: DataFormat | None = None,
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a memory and a format; a ``place`` of None is the tensor's own."""
+    """Plan a copy of the tensor "input" in a memory and a format; a ``place`` of None means the tensor's own memory."""
     where = source.memory_config if place is None else place
     return plan_of(source, spec, partial(cloned, place=where, name="output", data_format=data_format))
 
@@ -36,7 +36,7 @@ def plan_assign(
     data_format: DataFormat | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a place, even in its own, or in the caller's tensor "target" there."""
+    """Plan a copy of the tensor "input" in a memory (maybe its own), or in the caller's tensor "target" there."""
     result = source.changed(memory_config=place, data_format=data_format)
     for text in () if target is None else target_refusals(source, target, place, result.data_format):
         raise DeviceError(f"{text}\noutput tensor: give one like the result, or leave it out")
@@ -48,7 +48,7 @@ def plan_assign(
 
 
 def plan_copy(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Plan:
-    """Plan that the tensor "target" gets the numbers of the tensor "input"."""
+    """Plan a copy of the values of the tensor "input" into the tensor "target"."""
     way_out = "input_b: give a tensor of the same shape and layout"
     if source.shape != target.shape:
         raise DeviceError(
@@ -68,7 +68,7 @@ def plan_copy(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Plan:
 def written_or_copied(
     builder: PlanBuilder, result: PlanTensor, target: PlanTensor, programs: Collection[str]
 ) -> PlanTensor:
-    """The caller's tensor with a result, which one of some programs writes there at once; others' results are copied.
+    """The caller's tensor with a result: some programs write into it directly, other results are copied.
 
     Both have one shape, layout and data type.
     """

@@ -1,6 +1,6 @@
 """Plans of std and var. Rules: ttnn 0.81.1 (reduction/generic), compared with its plans.
 
-One program reduces the last axis, the last but one, or several up to the last, where other reduced axes are put first.
+One program reduces the last axis, the last but one, or several up to the last; others are moved first.
 """
 
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ class _Deviation:
         return builder.run("WelfordReduceDeviceOperation", op, [read], made, buffers, dataflow=True)
 
     def _require_cores(self, op: Welford) -> None:
-        """Raises DeviceError for no cores, and for working cores outside the device, by the group that works alike."""
+        """Raises DeviceError for no cores, and for working cores outside the device, by group of equal work."""
         spec, name = self.builder.device_spec, self.call.name
         used = op.cores(spec).cores()
         more = op.items % len(used) if used else 0  # cores with one item more than the others

@@ -51,7 +51,7 @@ class BinaryArguments:
 
 
 def require_wanted(target: TensorSpec | None, wanted: DataFormat | None) -> None:
-    """Raises DeviceError where the caller asks for another format than that of the caller's own tensor."""
+    """Raises DeviceError if the requested format differs from that of the caller's tensor."""
     if target is not None and wanted not in (None, target.data_format):
         raise DeviceError(
             "If both output dtype and output tensor are provided, their dtypes should match\n"
@@ -85,7 +85,7 @@ POWERS = "POWER: tensor exponents are not supported for integer inputs, use a sc
 def require_integer(
     number: float, data_format: DataFormat, name: str, *, caller: str | None = None, tensor: str = "input"
 ) -> None:
-    """Raises for a number that the format of a tensor of integers does not hold.
+    """Raises for a number outside the range of an integer format.
 
     ``caller`` and ``tensor`` are the library's words: None for those of the row ``name`` of `PAIRS`.
     """
@@ -172,7 +172,7 @@ LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
 
 
 def plan_binary(call: BinaryArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or places."""
+    """Plan a call of the tensors "input", "input_b" and "target"; raises DeviceError for unfit shapes or memory."""
     in_rows = [tensor.layout is Layout.ROW_MAJOR for tensor in (call.left, call.right) if tensor is not None]
     as_they_are = call.op.operation.startswith("where_")  # not brought into tiles
     require_cores(call.op.cores, spec, call.op.operation)
@@ -265,7 +265,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
 
 
 def joined(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
-    """The sides of the first shape, and where they are 1 those of the second."""
+    """The broadcast shape: the sides of the first shape, or of the second where they are 1."""
     return tuple(b if a == 1 else a for a, b in zip(*_aligned(left, right), strict=True))
 
 
@@ -303,7 +303,7 @@ def _place(
     *,
     by_rows: bool,
 ) -> MemoryConfig:
-    """The memory of the result: the caller's, else that of the operand with more cores."""
+    """The memory of the result: the caller's, or that of the operand with more cores."""
     if call.place is not None and (not call.place.is_sharded() or call.place.shard_spec is not None):
         return call.place
     padded = TensorSpec(shape, left.data_format, left.layout).padded_shape
@@ -325,7 +325,7 @@ def _place(
 
 
 def places_on_shards(tensor: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
-    """The place of a tensor for a result of another shape: its shards are scaled like the shape."""
+    """The memory of a tensor for a result of another shape: its shards are scaled like the shape."""
     if tensor.memory_config.shard_spec is None:
         return tensor.memory_config
     padded = TensorSpec(shape, tensor.data_format, tensor.layout).padded_shape
@@ -333,7 +333,7 @@ def places_on_shards(tensor: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig
 
 
 def _holder(left: TensorSpec, right: TensorSpec) -> TensorSpec:
-    """The operand whose place the result of two operands takes by default."""
+    """The operand whose memory the result of two operands gets by default."""
     left_shards, right_shards = left.memory_config.shard_spec, right.memory_config.shard_spec
     if right_shards is None:
         return left
@@ -416,7 +416,7 @@ def _unary_reasons(
     cores: CoreRangeSet | None,
     chained: bool,
 ) -> tuple[str | None, str | None]:
-    """Why the library has no program for functions in turn, and why ttsim has no numbers; None where it has."""
+    """Why the library has no program for a chain of functions, and why ttsim has no values; None if they exist."""
     name, parameters = chain[0]
     refused = next(parameter_refusals(name, parameters), None)
     if chained:
@@ -464,7 +464,7 @@ def _require_format(source: TensorSpec, name: str) -> None:
 
 
 def _require_chain(source: TensorSpec, chain: Activations) -> None:
-    """Raises DeviceError for functions that have no place among those of one program."""
+    """Raises DeviceError for functions that cannot be part of a chain in one program."""
     for name, _ in chain:
         if name == "abs" and source.data_format == INT32:  # ttnn.abs takes ABS_INT32 by itself
             raise DeviceError(

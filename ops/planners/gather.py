@@ -38,9 +38,9 @@ class GatherArguments:
 
 
 def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
-    """Plan the elements of "input" along an axis at the places "index"; raises DeviceError for refused calls.
+    """Plan the elements of "input" along an axis at the positions "index"; raises DeviceError for refused calls.
 
-    The program writes into "target", if there is one, where no axis is turned; else into a turned copy of that.
+    The program writes into "target", if given and no axis is transposed; otherwise into a transposed copy of it.
     """
     source, indices, rank = call.source, call.indices, len(call.source.shape)
     require_cores(call.cores, spec, "gather")
@@ -85,7 +85,7 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
 
 
 def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, name: str) -> PlanTensor:
-    """The tensor with the axis at the end, and with four axes; of more axes, those before are cut to the indices'."""
+    """The tensor with four axes and the gathered axis last; above rank 4, leading axes are sliced to the indices'."""
     rank = len(tensor.spec.shape)
     axis, turned = call.dim % rank, tensor
     if axis != rank - 1:
@@ -229,7 +229,7 @@ def _is_cut_by_columns(tensor: TensorSpec, source: TensorSpec | None = None) -> 
 
 
 def require_rows(call: GatherArguments) -> None:
-    """Raises ArgumentError for indices beside the rows of the tensor, for which the library reads padding."""
+    """Raises ArgumentError for indices without matching rows of the tensor, for which the library reads padding."""
     own, other = (swapped(tensor.shape, call.dim)[:-1] for tensor in (call.source, call.indices))
     if prod(other) and any(side > most for side, most in zip(other, own, strict=True)):
         raise ArgumentError(

@@ -65,7 +65,7 @@ def averaged(builder: PlanBuilder, source: PlanTensor, call: PoolArguments) -> P
 
 
 def interleaved(place: MemoryConfig | None, spec: TensorSpec) -> MemoryConfig:
-    """The interleaved memory in which a call works: of the kind that its result is asked for, or that of its images."""
+    """The interleaved memory of a call's intermediate tensors: the buffer type of its result, or of its images."""
     asked = place or spec.memory_config
     kind = BufferType.DRAM if asked.buffer_type is BufferType.DRAM else BufferType.L1
     if not asked.is_sharded():

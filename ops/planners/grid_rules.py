@@ -1,4 +1,4 @@
-"""What the library's rules, made for real cards' grids, do to any grid: idle cores, and blocks that are too small.
+"""The effect on any grid of the library's rules for real cards: idle cores, and blocks that are too small.
 
 A rule that costs nothing on 8x8 cores may leave most of another grid idle. Reports name such a rule as a decision of
 the planner. Rules that the caller overrides (`core_grid`, a program config, shards) are not named.
@@ -23,13 +23,13 @@ SEVERAL_BLOCKS: Final = 8  # of K; what fewer cost is little
 
 
 def name_rules(builder: PlanBuilder, rules: Iterator[str]) -> None:
-    """Records what rules do as decisions of the plan."""
+    """Records the effects of rules as decisions of the plan."""
     for number, text in enumerate(rules):
         builder.decide(Decision(name=GRID_RULE, value=number, text=f"the planner's rule {text}"))
 
 
 def conv_rules(layout: ConvPartition, grid: GridSpec, *, matmul: bool = False) -> Iterator[str]:
-    """What the choice of cores does to a convolution, or to the matmul that a 1x1 convolution is."""
+    """The effects of the choice of cores on a convolution, or on the matmul of a 1x1 convolution."""
     problem, config, shards, options = layout.problem, layout.config, layout.shards, layout.options
     if options.core_grid is not None:
         return
@@ -55,14 +55,14 @@ def conv_rules(layout: ConvPartition, grid: GridSpec, *, matmul: bool = False) -
 
 
 def pool_rules(config: ParallelConfig, grid: GridSpec, *, rows: int, unit: str, channel_parts: int) -> Iterator[str]:
-    """What the choice of cores does to a pool of rows, in units such as tiles, and of parts of channels."""
+    """The effects of the choice of cores on a pool, which splits rows (in units such as tiles) and channels."""
     even = f"{rows} {unit} of outputs are dealt evenly, {div_up(rows, config.nhw_cores)} to each"
     divide = f"no larger number of them divides the parts of channels, {channel_parts}"
     yield from _idle(config, config.channel_cores, grid, rows=(rows, even), channels=(channel_parts, divide))
 
 
 def matmul_rules(op: MatmulOp, l1_bytes: int) -> Iterator[str]:
-    """What the choice of a program does to a product of interleaved operands."""
+    """The effects of the choice of a program on a product of interleaved operands."""
     problem, config = op.problem, op.config
     grid = config.grid
     side = square_blocks(problem, l1_bytes)
@@ -91,7 +91,7 @@ def _even_rows(tiles: int, config: ParallelConfig) -> str:
 def _idle(
     config: ParallelConfig, channel_cores: int, grid: GridSpec, *, rows: tuple[int, str], channels: tuple[int, str]
 ) -> Iterator[str]:
-    """Sides of a grid that stay idle though there is work for them: what is dealt to each side, and why not to more."""
+    """Sides of a grid with idle cores despite enough work: the work of each side, and why it is not split further."""
     down = config.orientation is ShardOrientation.COL_MAJOR
     if config.scheme is HEIGHT:
         sides = [(config.nhw_cores, grid.cores, "cores", rows)]

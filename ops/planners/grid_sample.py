@@ -123,7 +123,7 @@ def plan_grid_sample(call: GridSampleArguments, spec: DeviceSpec) -> Plan:
 
 
 def _planned(call: GridSampleArguments, spec: DeviceSpec) -> Plan:
-    """The plan of tensors with four axes; the library works out where the result lies before it checks a call."""
+    """The plan of tensors with four axes; the library chooses the memory of the result before it checks a call."""
     images, grid, nearest = call.images, call.grid, call.mode == "nearest"
     points = points_of(grid.shape, "nearest" if nearest else "bilinear", prepared=call.prepared)
     batch, high, wide, _ = grid.shape
@@ -190,7 +190,7 @@ def _two_readers(call: GridSampleArguments, spec: DeviceSpec) -> bool:
 
 
 def _place(call: GridSampleArguments, points: int, spec: DeviceSpec) -> MemoryConfig:
-    """The memory of the result: in shards, unless grid and result are interleaved and numbers are interpolated."""
+    """The memory of the result: sharded, unless grid and result are interleaved and the mode is bilinear."""
     grid, wanted = call.grid, call.place or call.grid.memory_config
     shards = grid.memory_config.shard_spec
     if shards is None and (wanted.shard_spec is not None or (call.mode != "nearest" and not wanted.is_sharded())):

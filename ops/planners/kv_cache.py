@@ -48,7 +48,7 @@ def plan_update_cache(
 
 
 def _leave_out(owner: str, builder: PlanBuilder, cache: TensorSpec, source: TensorSpec) -> None:
-    """Leaves out the numbers of tensors of more axes, of which the library takes the first and the last two."""
+    """Leaves out the values of tensors of other ranks, for which the library uses the first axis and the last two."""
     if len(cache.shape) != RANK or len(source.shape) != RANK:
         builder.leave_out_values(f"{owner}: ttsim calculates numbers of tensors of {RANK} axes alone; reshape them")
 
@@ -63,7 +63,7 @@ def require_row(owner: str, cache: TensorSpec, row: int) -> None:
 
 
 def _require(owner: str, refusals: Iterable[str]) -> None:
-    """Raises DeviceError with the first refusal, if there is one."""
+    """Raises DeviceError with the first refusal, if any."""
     for refusal in refusals:
         raise DeviceError(
             f"{refusal}\n{owner}: give [1, heads, rows, columns] for a cache [users, heads, rows, columns]"
@@ -71,7 +71,7 @@ def _require(owner: str, refusals: Iterable[str]) -> None:
 
 
 def _refusals(cache: TensorSpec, source: TensorSpec) -> Iterator[str]:
-    """What keeps both functions from a cache, in the library's order."""
+    """The errors of a cache in both functions, in the library's order."""
     if source.layout is not Layout.TILE or cache.layout is not Layout.TILE:
         yield "Inputs to update_cache must be tilized"
     for role, tensor in (("Input", source), ("Cache", cache)):
@@ -127,7 +127,7 @@ def _update_refusals(cache: TensorSpec, source: TensorSpec, first: int) -> Itera
 
 
 def _shard_refusals(source: TensorSpec) -> Iterator[str]:
-    """What keeps shards from a cache."""
+    """The errors of a sharded input for a cache."""
     place, width = source.memory_config, source.padded_shape[-1]
     if place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
         yield "Input tensor memory layout must not be WIDTH_SHARDED but got TensorMemoryLayout::WIDTH_SHARDED"

@@ -17,7 +17,7 @@ WORD_BYTES = UINT32.storage.itemsize
 
 
 def plan_nonzero(source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
-    """Plan the "count" and the "places" of the tensor "input"; raises DeviceError if the library refuses the call."""
+    """Plan the "count" and the "places" of nonzero elements of "input"; raises DeviceError for a refused call."""
     where = DRAM_MEMORY_CONFIG if place is None else place
     for text in _refusals(source, where, spec):
         raise DeviceError(text)
@@ -59,7 +59,7 @@ def _refusals(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Iter
 
 
 def require_elements(source: TensorSpec) -> None:
-    """Raises ArgumentError for block floats, of which the real library compares bytes."""
+    """Raises ArgumentError for block floats, whose bytes the real library compares with zero."""
     if source.data_format.is_block:
         raise ArgumentError(
             f"nonzero: the real library takes bytes of {source.data_format} for elements; typecast the tensor"

@@ -1,4 +1,4 @@
-"""Calls that take one axis of a tensor, or all its elements. Rules: ttnn 0.81.1."""
+"""Calls along one axis of a tensor, or over all its elements. Rules: ttnn 0.81.1."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class OneAxisArguments:
 
     @abstractmethod
     def beyond(self, rank: int) -> str:
-        """Why a tensor of so many axes lacks the axis."""
+        """The error of an axis that a tensor of this rank does not have."""
 
     def axes(self, source: TensorSpec) -> tuple[int, ...]:
         """The axes of a tensor that go away, from the first; raises DeviceError for an axis that the tensor lacks.

@@ -1,4 +1,4 @@
-"""What the plans of ttnn.sort and ttnn.topk share: four axes for their program, and results with the axis put back."""
+"""Common parts of the plans of ttnn.sort and ttnn.topk: four axes for their program, and the axis moved back."""
 
 from collections.abc import Sequence
 from math import prod
@@ -37,15 +37,15 @@ def put_back(
     cut_place: MemoryConfig | None = None,
     kept: Sequence[PlanTensor] = (),
 ) -> dict[str, PlanTensor]:
-    """Values and indices that a program made along the last of four axes: cut to a shape, with an axis put back.
+    """Values and indices from a program along the last of four axes: sliced to a shape, with the axis moved back.
 
     Args:
         builder: The plan.
         made: Values and indices of the program, of four axes.
         shape: Their shape without padding, with the axis at the end.
-        axis: Where the axis stood, from the first.
-        place: The memory in which it is put back.
-        cut_place: The memory in which they are cut; None for the one in which they lie.
+        axis: Original position of the axis, from the front.
+        place: The memory for moving the axis back.
+        cut_place: The memory for slicing; None for their current memory.
         kept: Tensors of the plan that are not freed.
     """
     boxes, last = [], len(shape) - 1

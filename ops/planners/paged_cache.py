@@ -76,7 +76,7 @@ def plan_paged_update(call: PagedUpdateArguments, spec: DeviceSpec) -> Plan:
 
 
 def _unknown_update(call: PagedUpdateArguments) -> str:
-    """What makes the numbers of an update unknown, if anything does."""
+    """Why values of an update are unknown; empty if they are known."""
     cache, source = call.cache, call.source
     if source.data_format == FLOAT32 != cache.data_format:
         return "float32 rows of a cache that is not float32; cast them first"
@@ -90,7 +90,7 @@ def _unknown_update(call: PagedUpdateArguments) -> str:
 
 
 def plan_paged_fill(call: PagedFillArguments, spec: DeviceSpec) -> Plan:
-    """Plan that the rows of users in the tensor "input" become those of the users' blocks of "target"."""
+    """Plan a copy of the rows of users in the tensor "input" into the users' blocks of "target"."""
     _require("paged_fill_cache", _fill_refusals(call, spec))
     op = PagedFillCache(user=call.user if call.users is None else None, modulo=call.modulo)
     unknown = ""
@@ -123,9 +123,9 @@ def require_rows(
     shared: bool,
     modulo: int | None = None,
 ) -> None:
-    """Raises ArgumentError for rows of users that no block has, and for users that change one row of tiles at once.
+    """Raises ArgumentError for rows outside a user's blocks, and for users that write the same row of tiles.
 
-    ``table`` has the blocks of each user, who has one without a table; rows begin again behind ``modulo``.
+    ``table`` has the blocks of each user; without a table each user has one block. Rows wrap around at ``modulo``.
     """
     block_rows = cache.shape[2]
     changed = []
@@ -385,7 +385,7 @@ def _number_refusals(what: str, numbers: TensorSpec | None) -> Iterator[str]:
 def _geometry_refusals(
     owner: str, what: str, cache: TensorSpec, width: int, heads: int, columns: int, block_rows: int | None
 ) -> Iterator[str]:
-    """The refusal of heads, rows and columns whose product is not that of a block, and of rows of no whole tiles."""
+    """The refusals of heads, rows and columns whose product is not the size of a block, and of incomplete tiles."""
     own, rows = side(cache.padded_shape, 1), side(cache.padded_shape, 2)
     wanted = rows if block_rows is None else block_rows
     if heads * wanted * columns != own * rows * width:

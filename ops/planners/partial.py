@@ -37,9 +37,9 @@ def plan_interleaved_to_sharded_partial(
     *,
     data_format: DataFormat | None = None,
 ) -> Plan:
-    """Plan slice ``slices[1]`` of ``slices[0]`` equal ones of the interleaved tensor "input" as shards.
+    """Plan the sharded slice number ``slices[1]`` of ``slices[0]`` equal slices of the interleaved tensor "input".
 
-    The shards lie on as many cores of a grid at (0, 0) as the slice fills. Padding becomes rows and columns.
+    The shards are on the first cores of a grid at (0, 0), as many as the slice fills. Padding counts as data.
     """
     owner, (count, index) = "interleaved_to_sharded_partial", slices
     if count == 0 or scheme is Scheme.INTERLEAVED:
@@ -129,13 +129,13 @@ def plan_sharded_to_interleaved_partial(
 
 
 def _slice_matrix(tensor: TensorSpec, count: int) -> tuple[int, int]:
-    """Rows and columns of one of so many slices, with padding."""
+    """Rows and columns of a slice, with padding."""
     *leading, width = tensor.padded_shape
     return prod(leading) // count, width
 
 
 def _require_slices(owner: str, source: TensorSpec, cut: TensorSpec, slices: tuple[int, int]) -> None:
-    """Raises DeviceError for a slice that there is not, rows, and a tensor whose rows are no multiple of the slices."""
+    """Raises DeviceError for a missing slice, a ROW_MAJOR tensor, and rows that are not a multiple of the slices."""
     count, index = slices
     if not 0 <= index < count:
         raise DeviceError(

@@ -23,7 +23,7 @@ MISCOUNT = (
 def plan_plus_one(
     source: TensorSpec, spec: DeviceSpec, *, cores: CoreRangeSet | None = None, keeps_negative: bool = False
 ) -> Plan:
-    """Plan that the integers of the tensor "input" become larger by one, in its own buffer."""
+    """Plan the increment of all integers of the tensor "input", in place."""
     for text in _refusals(source):
         raise DeviceError(f"{text}\nplus_one: give int32 or uint32 in ROW_MAJOR layout, with up to {MOST_AXES} axes")
     where = counting_cores(cores, spec)
@@ -41,7 +41,7 @@ def plan_plus_one(
 
 
 def counting_cores(cores: CoreRangeSet | None, spec: DeviceSpec) -> CoreRangeSet:
-    """The caller's cores, or the first one."""
+    """The caller's cores, or the first core."""
     return first_cores(1, spec.grid.cols, spec.grid.rows) if cores is None else cores
 
 
@@ -54,7 +54,7 @@ def counts_once(source: TensorSpec, cores: CoreRangeSet) -> bool:
 
 
 def require_counts(source: TensorSpec, cores: CoreRangeSet) -> None:
-    """Raises ArgumentError for a call that counts some numbers twice, or not at all."""
+    """Raises ArgumentError for a call that increments some elements twice, or not at all."""
     if not counts_once(source, cores):
         raise ArgumentError(MISCOUNT)
 

@@ -78,7 +78,7 @@ class PoolArguments:
 
     @property
     def index_format(self) -> DataFormat | None:
-        """Format of the places of the maxima; None if they are not wanted."""
+        """Format of the indices of the maxima; None if they are not requested."""
         if not self.return_indices:
             return None
         return UINT16 if prod(self.image) <= UINT16_MAX else UINT32
@@ -172,7 +172,7 @@ def _window_refusals(call: PoolArguments) -> Iterator[str]:
 
 
 def _rank_refusals(call: PoolArguments) -> Iterator[str]:
-    """A tensor of other than four axes that is not one image."""
+    """The errors of a tensor that has not four axes and is not a single image."""
     shape, rank, (height, width) = call.source.shape, len(call.source.shape), call.image
     advice = "input_tensor: give [1, 1, N * H * W, C]"
     if rank not in (2, 3, 4):
@@ -214,7 +214,7 @@ def _tensor_refusals(call: PoolArguments) -> Iterator[str]:
 
 
 def is_global(call: PoolArguments) -> bool:
-    """Whether an average pool has one window, the image, which the library reduces without a pool."""
+    """Whether the window of an average pool is the whole image, which the library reduces without a pool."""
     if call.averaging is None or call.kernel != call.image or any(call.padding) or call.scheme is not None:
         return False
     # Block floats have no rows, in which the library reduces images that are no whole tiles
@@ -287,7 +287,7 @@ def chosen_cores(call: PoolArguments, grid: GridSpec) -> partition.ParallelConfi
 
 
 def input_memory(call: PoolArguments, config: partition.ParallelConfig) -> MemoryConfig:
-    """Where the input goes; its rows are counted with the padding of every image, though that is cut off before."""
+    """The memory of the input; its rows count with the padding of every image, although that is removed before."""
     rows = prod(call.source.padded_shape[:-1])
     if config.scheme is not Scheme.WIDTH_SHARDED:
         unit = TILE if call.source.layout is Layout.TILE else 1
@@ -322,14 +322,14 @@ def _l1_bytes(call: PoolArguments, config: partition.ParallelConfig) -> int:
 
 
 def plan_pool2d(call: PoolArguments, spec: DeviceSpec) -> Plan:
-    """Plan a call, validated; its images are the tensor "input", and the places of maxima the result "places"."""
+    """Plan a validated call; its images are the tensor "input", and the indices of maxima the result "places"."""
     builder = PlanBuilder(spec, {"input": call.source})
     results = pooled(builder, call, builder.tensor("input"))
     return builder.finish({} if builder.refused else results)
 
 
 def pooled(builder: PlanBuilder, call: PoolArguments, source: PlanTensor, prefix: str = "") -> dict[str, PlanTensor]:
-    """The results of a call on a tensor of a plan; what else the steps make is released. Their names begin alike."""
+    """The results of a call on a tensor of a plan; intermediates are freed. All names have the same prefix."""
     spec, in_dram = builder.device_spec, call.source.memory_config.buffer_type is BufferType.DRAM
     sharded = source
     if source.spec.memory_config.shard_spec is None:
@@ -469,7 +469,7 @@ def _pool(
 
 
 def _scalar_lists(halo: halo_plan.HaloArguments, words: int) -> TensorSpec:
-    """Lists of scalars, for every core in the order of its shards' or, in DRAM, for those that split the rows."""
+    """Lists of scalars: for every core in the order of the shards, or in DRAM for the cores that split the rows."""
     if halo.config_tensors_in_dram:
         return halo_plan.config_tensor_spec(halo, words)
     place = ShardSpec(halo.cores, (1, words), halo.orientation)

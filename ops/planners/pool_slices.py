@@ -1,4 +1,4 @@
-"""Pools of images in DRAM that L1 does not hold: slices of the output, pooled in sequence.
+"""Pools of images in DRAM that do not fit L1: slices of the output, pooled in sequence.
 
 Rules: ttnn 0.81.1, compared with the real planner; the slices are those of convolutions (`ops.planners.conv.slicing`).
 """
@@ -50,7 +50,7 @@ from ops.programs.halo.transfers import most_sticks
 
 
 def reads_free_l1(call: PoolArguments, given: SliceConfig | None) -> bool:
-    """Whether a call may be cut into slices: of images in DRAM, unless the caller asks for one slice or for places."""
+    """Whether a call may be split into slices: its images are in DRAM, and no single slice or indices are requested."""
     place = call.source.memory_config
     whole = given is not None and (given.slice_type is SliceType.L1_FULL or given.num_slices == 1)
     in_dram = place.buffer_type is BufferType.DRAM and not place.is_sharded()
@@ -198,7 +198,7 @@ def _columns(call: PoolArguments, part: OutputSlice) -> int:
 
 
 def _has_one_scalar(averaging: Averaging | None, own: PoolArguments) -> bool:
-    """Whether a slice takes one scalar, as the estimate has it, which looks at the padding above and at the left."""
+    """Whether the estimate assumes one scalar for a slice: it considers the padding at the top and at the left."""
     if averaging is None or averaging.divisor is not None:
         return True
     top, _, left, _ = own.padding
@@ -232,7 +232,7 @@ def _require_windows(call: PoolArguments, config: SliceConfig) -> None:
 
 
 def plan_sliced_pool(call: PoolArguments, config: SliceConfig, spec: DeviceSpec) -> Plan:
-    """Plan a call in several slices; its images are the tensor "input", and the result [N, OH, OW, C] lies in DRAM."""
+    """Plan a call in several slices; its images are the tensor "input", and the result [N, OH, OW, C] is in DRAM."""
     frame = call.frame
     builder = PlanBuilder(spec, {"input": call.source})
     builder.decide(Decision(name="num_slices", value=config.num_slices, text=describe_slices(config)))

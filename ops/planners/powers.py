@@ -19,7 +19,7 @@ def plan_integer_power(
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the integers of the tensor "input" to a power, in the tensor "target" of the caller's if there is one.
+    """Plan an integer power of the tensor "input", in the caller's tensor "target" if given.
 
     Raises DeviceError for an exponent or a target that is refused.
     """

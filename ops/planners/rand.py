@@ -17,7 +17,7 @@ from ops.programs.rand import EvenlyDistributed, rand_buffers
 def plan_rand(
     tensor: TensorSpec, spec: DeviceSpec, *, low: float, high: float, seed: int, layout: Layout = Layout.TILE
 ) -> Plan:
-    """Plan a tensor of evenly distributed numbers in tiles, and perhaps the same numbers in rows."""
+    """Plan a tensor of uniformly distributed numbers in tiles, untilized afterwards if requested."""
     place, drawn = tensor.memory_config, tensor.data_format if tensor.data_format in (BFLOAT16, FLOAT32) else FLOAT32
     tiles = PlanTensor("drawn", TensorSpec(tensor.shape, drawn, Layout.TILE, place))
     op = EvenlyDistributed(shape=tensor.shape, low=low, high=high, seed=seed, data_format=drawn)

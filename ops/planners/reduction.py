@@ -1,7 +1,7 @@
 """Plans of sum, mean, max and min. Rules: ttnn 0.81.1 (reduction/generic), compared with its plans.
 
-One program reduces the last axis, the last but one, or both. Other axes are first put at the place of the last but one,
-or added image by image (`AddImages`).
+One program reduces the last axis, the last but one, or both. Other axes are first swapped with the last but one, or
+added image by image (`AddImages`).
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class ReduceArguments:
 
     @property
     def searched(self) -> Reduction:
-        """What the programs compute of elements that they multiply first: of a negative scalar the opposite extreme."""
+        """The reduction of the elements before the scalar: the opposite extreme if the scalar is negative."""
         return OPPOSITE.get(self.reduction, self.reduction) if self.scalar < 0 else self.reduction
 
     @property
@@ -162,7 +162,7 @@ class _Reducer:
         return result
 
     def _copied_number(self) -> PlanTensor:
-        """The copy of a tensor without axes, whatever the scalar."""
+        """The copy of a tensor without axes; the scalar is ignored."""
         number, builder = self.source, self.builder
         if number.spec.layout is Layout.TILE:
             number = fill_padding(builder, number, PADDING[self.call.reduction], self.name("filled"), seen=False)
@@ -256,7 +256,7 @@ class _Reducer:
         return box
 
     def _reduced(self, source: PlanTensor, axes: tuple[int, ...], scalar: float, *, wide: bool) -> PlanTensor:
-        """The last axes by one program, or axis by axis, the last first."""
+        """The reduced last axes, by one program, or axis by axis from the last."""
         rank = len(source.spec.shape)
         last = rank - 1
         if axes in ((last,), (last - 1,), (last - 1, last)):
@@ -331,7 +331,7 @@ class _Reducer:
         return tiles_of_rows(self.builder, source, self.name("tiles"), place, self.call.cores)
 
     def _split(self, source: PlanTensor, scalar: float, data_format: DataFormat) -> PlanTensor | None:
-        """Partial results of a long axis on more cores, and their reduction; None where one program does it."""
+        """Partial results of a long axis on more cores, and their reduction; None if one program does it."""
         call, spec, grid = self.call, source.spec, self.builder.device_spec.grid
         images, high, wide = tile_sides(spec)
         cores = grid.cores if call.cores is None else call.cores.num_cores()
@@ -466,7 +466,7 @@ def _shown_place(place: MemoryConfig) -> str:
 
 
 def sharded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
-    """The place of a reduced tensor, even shards of whole tiles on the cores of ``place``, or else of the source.
+    """The memory of a reduced tensor: even shards of whole tiles on the cores of ``place``, or of the source.
 
     A single HEIGHT shard is called a WIDTH shard.
     """

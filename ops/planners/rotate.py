@@ -109,7 +109,7 @@ def plan_rotate(call: RotateArguments, spec: DeviceSpec) -> Plan:
 
 
 def require_numbers(call: RotateArguments) -> None:
-    """Raises ArgumentError for a fill of float32, which the nearest program writes as two numbers of bfloat16."""
+    """Raises ArgumentError for a float32 fill, which the nearest program writes as two bfloat16 numbers."""
     if call.mode == "nearest" and call.images.data_format == FLOAT32 and call.fill:
         raise ArgumentError(
             f"rotate: the real library fills float32 with other numbers than {call.fill:g}; use 0, bfloat16, or "

@@ -68,7 +68,7 @@ def plan_sort(source: TensorSpec, call: SortArguments, spec: DeviceSpec) -> Plan
 def _moved(
     builder: PlanBuilder, results: Mapping[str, PlanTensor], place: MemoryConfig, targets: tuple[TensorSpec, ...]
 ) -> dict[str, PlanTensor]:
-    """The results in the layouts of targets, and dealt to shards if the values' place has some.
+    """The results in the layouts of targets, and resharded if the values' memory has shards.
 
     The indices come to the place of their target last, if that is another
     one than the values'.
@@ -169,7 +169,7 @@ def _sorted(
     place: MemoryConfig,
     held: Sequence[PlanTensor],
 ) -> list[PlanTensor]:
-    """Elements in order and their places, with four axes and as many columns as the tensor; rows may be more.
+    """Sorted elements and their indices, with four axes and the columns of the tensor, but possibly more rows.
 
     Tensors that are held for them get them.
     """
@@ -205,7 +205,7 @@ def _cut(
 
 
 def _columns(columns: int) -> int:
-    """The power of two to which rows of so many columns are padded, of 32 columns twice as many."""
+    """The power of two to which rows are padded; 64 for a single tile."""
     power = 1 << (columns - 1).bit_length()
     return 2 * TILE if power == TILE else power
 

@@ -38,7 +38,7 @@ class TernaryArguments:
 
 
 def repeats(shapes: list[tuple[int, ...]]) -> str:
-    """What of the operands is repeated within tiles: "row", "column", "number", "mixed" or, of nothing, ""."""
+    """The broadcast of operands within tiles: "row", "column", "number", "mixed", or "" for none."""
     rows, columns = zip(*((1, 1, *shape)[-2:] for shape in shapes), strict=True)
     kinds = {(row == max(rows), column == max(columns)) for row, column in zip(rows, columns, strict=True)}
     if kinds == {(True, True)}:
@@ -137,9 +137,9 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
 def _buffers(
     call: TernaryArguments, read: list[PlanTensor], result: PlanTensor, spec: DeviceSpec, *, in_place: bool
 ) -> tuple[CircularBuffer, ...]:
-    """Two tiles of each tensor, or views of shards; rows that are repeated are spread over two tiles more of each.
+    """Two tiles of each tensor, or views of shards; broadcast rows have two more tiles each for the expanded rows.
 
-    Tiles of interleaved operands pass through as many buffers beside the view of the result.
+    If the result is a view, tiles of interleaved operands pass through the same number of additional buffers.
     """
     ends = [*zip(ROLES, read, strict=False), ("result", result)]
 
@@ -158,7 +158,7 @@ def _buffers(
 
 
 def _place(call: TernaryArguments, spec: DeviceSpec) -> MemoryConfig:
-    """The memory of the result: the caller's, else that of the tensor with the most cores, else the first tensor's."""
+    """The memory of the result: the caller's, that of the sharded tensor with the most cores, or the first tensor's."""
     if call.target is not None:
         return call.target.memory_config
     first, place, shape = call.tensors[0], call.place, shape_of(call)

@@ -50,7 +50,7 @@ def plan_tilize(
     cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the place of the rows.
+    """Plan the rows of the tensor "input" as tiles; a ``place`` of None is the memory of the rows.
 
     ``cores`` are the cores that may be used; None for all. With ``by_tile`` one core tilizes tile by tile.
     """
@@ -85,9 +85,9 @@ def plan_tilize(
 
 
 def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises for rows of more than four axes in shards: the library views all axes before the last three as one.
+    """Raises for sharded rows of more than four axes: the library merges all axes before the last three.
 
-    First axes of one element are left out instead, whatever the padding of the shards is.
+    Leading axes of length 1 are dropped instead, for any padding of the shards.
     """
     ones = next((axis for axis, side in enumerate(source.shape) if side != 1), len(source.shape))
     if len(source.shape) - ones <= RANK:
@@ -227,9 +227,9 @@ def plan_untilize_with_unpadding(
     cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a shape of as many axes or more.
+    """Plan the first rows and columns of the tiles of the tensor "input" as rows, in a shape of at least its rank.
 
-    Axes behind those of the tensor are left out. ``cores`` are the cores that may be used; None for all.
+    Axes after the tensor's are ignored. ``cores`` are the cores that may be used; None for all.
     """
     rank, way_out = len(source.shape), "output_tensor_end: give an index for each axis of the tensor"
     if len(shape) < rank:
@@ -253,7 +253,7 @@ def plan_typecast(
     target: TensorSpec | None = None,
     cores: CoreRangeSet | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in another format, written into the caller's tensor "target" if there is one.
+    """Plan the tensor "input" in another format, written into the caller's tensor "target" if given.
 
     ``cores`` are the cores that may be used; None for all.
 
@@ -279,9 +279,9 @@ def plan_to_memory_config(
     data_format: DataFormat | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan a copy of the tensor "input" in a place, or the tensor itself, or the caller's tensor "target" there.
+    """Plan a copy of the tensor "input" in a memory, or the tensor itself, or the caller's tensor "target" there.
 
-    Raises DeviceError for unfit shards, or a target of another shape, layout, place or format.
+    Raises DeviceError for unfit shards, or a target of another shape, layout, memory or format.
     """
     if target is not None:
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
@@ -301,7 +301,7 @@ def plan_to_memory_config(
 def target_refusals(
     source: TensorSpec, target: TensorSpec, place: MemoryConfig, data_format: DataFormat
 ) -> Iterator[str]:
-    """What the library refuses of a tensor that is to receive the source in a place and a format, in its order."""
+    """The library's errors for a target of a copy to a memory and a format, in its order."""
     if target.shape != source.shape:
         shapes = list(source.shape), list(target.shape)
         yield "Input tensor shape Shape({}) does not match output tensor shape Shape({})".format(*shapes)
@@ -326,9 +326,9 @@ def placed(
     data_format: DataFormat | None = None,
     into: PlanTensor | None = None,
 ) -> PlanTensor:
-    """A copy of a tensor in a place, which stays allocated; the tensor itself if it is there, whatever the format.
+    """A copy of a tensor in a memory; the source stays allocated. The tensor itself if it is there, in any format.
 
-    The copy is ``into`` if given: a tensor of that place.
+    The copy is ``into`` if given: a tensor in that memory.
 
     Programs that distribute shards need rows that L1 aligns, and change formats of tiles only, and those that gather
     shards need them in L1; a copy program does the rest.
@@ -365,7 +365,7 @@ def placed(
 
 
 def _deals_anew(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec, data_format: DataFormat | None) -> bool:
-    """Whether one program deals the shards of a tensor into other shards, which it cannot in another format."""
+    """Whether one program reshards a tensor; it cannot change the format."""
     sharded = source.memory_config.is_sharded() and place.is_sharded()
     if not sharded or data_format is not None or not _stays_in_shards(source, place):
         return False
@@ -444,7 +444,7 @@ def plan_reshard(
 ) -> Plan:
     """Plan a copy of the sharded tensor "input" in other shards; raises DeviceError for unsupported calls.
 
-    The shards are those of the tensor "target" if there is one, into which the program writes, whatever ``place`` is.
+    The program writes into the tensor "target" if given, with its shards instead of those of ``place``.
     """
     place = place if target is None else target.memory_config
     result = target or source.changed(memory_config=place)
@@ -464,7 +464,7 @@ def plan_reshard(
 
 
 def _unlike_target(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
-    """In what a tensor that is to receive shards differs from them, in the library's order."""
+    """The errors of a reshard target that differs from the source, in the library's order."""
     sides = {
         "logical shape": (f"Shape({list(tensor.shape)})" for tensor in (source, target)),
         "dtype": (f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)),
@@ -479,7 +479,7 @@ def _unlike_target(source: TensorSpec, target: TensorSpec) -> Iterator[str]:
 
 
 def _reshard_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why Reshard does not deal shards into others; None where it does."""
+    """Why Reshard cannot copy between these shards; None if it can."""
     place = result.memory_config
     refused = blocks_in_dram(source.memory_config, place)
     if in_dram(source) and in_dram(result):
@@ -524,7 +524,7 @@ def require_right_rows(plan: Plan) -> None:
 
 
 def plan_move(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec) -> Plan:
-    """Plan that the tensor "input" is released and allocated again, as high in its memory as it can lie."""
+    """Plan the move of the tensor "input": it is freed and reallocated at the highest free address of its memory."""
     where = source.memory_config if place is None else place
     if source.memory_config.is_sharded() and not where.is_sharded():
         raise DeviceError(

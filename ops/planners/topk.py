@@ -87,7 +87,7 @@ def _turned(builder: PlanBuilder, tensor: PlanTensor, axis: int, name: str) -> P
 
 
 def _check_labels(source: TensorSpec, labels: TensorSpec, call: TopKArguments, axis: int) -> None:
-    """Raises DeviceError for numbers of elements that no call takes."""
+    """Raises DeviceError for labels of elements that no call accepts."""
     rank, text = len(source.shape), None
     if labels.shape != source.shape:
         shapes = f"Got : Shape({list(labels.shape)}), expected: Shape({list(source.shape)})"
@@ -115,7 +115,7 @@ def _check_targets(source: TensorSpec, targets: tuple[TensorSpec, TensorSpec], c
 
 
 def _require_labels(source: TensorSpec, labels: TensorSpec, target: TensorSpec | None) -> None:
-    """Raises DeviceError for numbers of elements in a form that the program does not read, or write into a target."""
+    """Raises DeviceError for labels of elements that the program cannot read, or cannot write into a target."""
     forms = [tensor.data_format for tensor in (labels, target or labels)]
     names = [f"DataType::{form.name.upper()}" for form in forms]
     text = None
@@ -132,7 +132,7 @@ def _require_labels(source: TensorSpec, labels: TensorSpec, target: TensorSpec |
 
 
 def _check_forms(source: TensorSpec, values: TensorSpec, indices: TensorSpec, *, wide: bool) -> None:
-    """Raises DeviceError for targets into which the program does not write; ``wide`` places have 32 bits."""
+    """Raises DeviceError for targets that the program cannot write; ``wide`` indices have 32 bits."""
     names = [tensor.data_format.name.upper() for tensor in (source, values, indices)]
     for role, tensor in (("output", values), ("indices", indices)):
         if tensor.layout is not Layout.TILE:
@@ -159,7 +159,7 @@ def _check_forms(source: TensorSpec, values: TensorSpec, indices: TensorSpec, *,
 
 
 def require_kept_numbers(source: TensorSpec, call: TopKArguments) -> None:
-    """Refuses block floats that share exponents with padding, which is infinite, so that they become zeros."""
+    """Raises for block floats that share exponents with infinite padding, so that they become zeros."""
     columns = source.shape[call.dim]
     if source.data_format.is_block and columns % GROUP:
         raise ArgumentError(
@@ -214,9 +214,9 @@ def _selected(
     count: int,
     targets: Sequence[PlanTensor],
 ) -> list[PlanTensor]:
-    """The best elements of each row, and their places or labels, with four axes.
+    """The selected elements of each row, and their indices or labels, with four axes.
 
-    Rows, and labels if there are any, are read; ``shape`` is the tensor's without padding.
+    The program reads rows, and labels if any; ``shape`` is the tensor's without padding.
     """
     source, spec = read[0].spec, builder.device_spec
     place = builder.tensor("input").spec.memory_config if call.place is None else call.place

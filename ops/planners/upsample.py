@@ -169,7 +169,7 @@ def _refused(
 
 
 def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
-    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, whatever its orientation."""
+    """Bytes of a core's part of a pixel; the library counts the columns of a BLOCK grid, for any orientation."""
     stick_bytes = row_bytes(pixels)
     shards = source.memory_config.shard_spec
     if shards is None or source.memory_config.memory_layout is not TensorMemoryLayout.BLOCK_SHARDED:
@@ -178,7 +178,7 @@ def _stick_bytes(pixels: TensorSpec, source: TensorSpec) -> int:
 
 
 def _lists(source: TensorSpec, scale: tuple[float, float]) -> TensorSpec:
-    """The lists of sticks, a row for every core that has pixels; of BLOCK shards for every channel core beside them."""
+    """The lists of sticks, a row for every core with pixels; for BLOCK shards, a copy for every channel core."""
     shards, cores, (batch, height, width, _) = source.shards, source.data_cores, source.shape
     words, orientation = interval_words(batch * height, width, int(scale[0]), shards.shape[0]), shards.orientation
     if source.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED:

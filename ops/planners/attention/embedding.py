@@ -67,9 +67,9 @@ class EmbeddingArguments:
 
 
 def plan_embedding(call: EmbeddingArguments, spec: DeviceSpec) -> Plan:
-    """Plan the rows of "weight" that "input" names, and that the program writes into "target" if there is one.
+    """Plan the rows of "weight" selected by "input"; the program writes them into "target" if given.
 
-    A layout or data type that differs from the target's is that of a new tensor.
+    The result is a new tensor if its layout or data type differs from the target's.
     """
     if len(call.table.shape) > MOST_AXES:
         raise DeviceError(f"Tensor rank is greater than {MOST_AXES}\nweight: give [rows, columns]")
@@ -287,7 +287,7 @@ def _of_tiled_indices(
 
 
 def require_two_axes(call: EmbeddingArguments) -> None:
-    """Raises ArgumentError for indices of which the library drops the axes between the first and the last."""
+    """Raises ArgumentError for indices with axes between the first and the last, which the library drops."""
     if prod(call.indices.shape[1:-1]) != 1:
         raise ArgumentError(
             f"embedding: of indices {list(call.indices.shape)} ttnn looks at the first of the axes between the first "

@@ -1,4 +1,4 @@
-"""What nlp_create_qkv_heads refuses of projections in shards. Rules: ttnn 0.81.1, compared with its answers."""
+"""The refusals of sharded projections by nlp_create_qkv_heads. Rules: ttnn 0.81.1, compared with its answers."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def refusals_of_shards(source: TensorSpec, other: TensorSpec | None, counts: Cou
 
 
 def _unlike(source: TensorSpec, other: TensorSpec) -> Iterator[str]:
-    """Where the shards of keys and values lie otherwise than those of queries."""
+    """The errors of keys and values whose sharding differs from that of queries."""
     if not other.memory_config.is_sharded():
         yield "Input tensor KV must be sharded"
     if source.shards.grid != other.shards.grid:

@@ -61,14 +61,14 @@ class SplitArguments:
 
     @property
     def sections(self) -> int:
-        """Columns of heads for each head of keys: those of the key and of the value, or of both at once."""
+        """Columns of heads for each key head: those of the key and those of the value, or of both together."""
         return 1 if self.tied else 2
 
 
 def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
     """Plan queries, keys and values ("query", "key", "value") of "input" and perhaps "kv".
 
-    The program writes into the caller's targets, if there are any, whatever these are.
+    The program writes into the caller's targets, if given, without checking them.
     """
     size = _head_size(call)
     place = call.source.memory_config if call.place is None else call.place
@@ -127,7 +127,7 @@ def plan_split(call: SplitArguments, spec: DeviceSpec) -> Plan:
 def check_targets(
     builder: PlanBuilder, targets: Sequence[TensorSpec], results: Sequence[TensorSpec], *, viewed: bool
 ) -> None:
-    """Leaves out the values of targets of another form.
+    """Leaves out the values of targets of another shape, format or layout.
 
     Where circular buffers are views of targets (``viewed``), raises DeviceError for targets in DRAM, and
     NotSimulatedError for other shards than those of the results.
@@ -145,7 +145,7 @@ def check_targets(
 
 
 def require_rank(*tensors: TensorSpec | None) -> None:
-    """Raises NotSimulatedError for tensors of other ranks, of which the library takes some axes."""
+    """Raises NotSimulatedError for tensors of other ranks, for which the library reads only some axes."""
     if any(tensor is not None and len(tensor.shape) != RANK for tensor in tensors):
         raise NotSimulatedError(f"heads: ttsim simulates tensors of {RANK} axes alone; reshape them")
 

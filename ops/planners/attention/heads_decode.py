@@ -101,7 +101,7 @@ def plan_split_decode(call: SplitDecodeArguments, spec: DeviceSpec) -> Plan:
 
 
 def _split_results(call: SplitDecodeArguments, size: int, spec: DeviceSpec) -> list[TensorSpec]:
-    """The three results; raises DeviceError where there are too few cores, and for shards that do not hold them."""
+    """The three results; raises DeviceError for too few cores, and for shards that cannot hold them."""
     shards = None if call.place is None else call.place.shard_spec
     grid = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows) if shards is None else shards.grid
     start, count = grid.ranges[0].start, call.count
@@ -149,7 +149,7 @@ def _split_refusals(call: SplitDecodeArguments, size: int) -> Iterator[str]:
 
 
 def _core_refusals(call: SplitDecodeArguments, query: TensorSpec) -> Iterator[str]:
-    """What keeps kernels that count cores from the first one on from running on the cores of the results."""
+    """The errors of kernels that number cores from the first core, if results are on other cores."""
     shards, cores = call.source.memory_config.shard_spec, query.shards.grid
     if shards is not None and (len(shards.grid.ranges) > 1 or shards.grid.ranges[0].start != CoreCoord(0, 0)):
         return
@@ -212,7 +212,7 @@ def plan_join_decode(call: JoinDecodeArguments, spec: DeviceSpec) -> Plan:
 
 
 def _misplaced(call: JoinDecodeArguments, target: TensorSpec, spec: DeviceSpec) -> str | None:
-    """Why the program does not write into a target's shards; on some cores it takes those of the target."""
+    """The refusal of a target's shards; a call on chosen cores (`_on_some_cores`) uses the target's cores."""
     shards = target.shards
     cores, tile_bytes = shards.grid, call.source.data_format.tile_bytes
     tiles, size = prod(shards.shape) // TILE**2, target.buffer(spec).bank_bytes
@@ -235,7 +235,7 @@ def _misplaced(call: JoinDecodeArguments, target: TensorSpec, spec: DeviceSpec) 
 
 
 def _joined(call: JoinDecodeArguments, spec: DeviceSpec) -> TensorSpec:
-    """The result; raises DeviceError where there are too few cores, and for shards that do not hold it."""
+    """The result; raises DeviceError for too few cores, and for shards that cannot hold it."""
     shards, grid = call.source.memory_config.shard_spec, spec.grid
     if _on_some_cores(call) and shards is not None:
         if call.within is None:
@@ -266,7 +266,7 @@ def _joined_place(call: JoinDecodeArguments, cores: CoreRangeSet) -> MemoryConfi
 
 
 def _holds(call: JoinDecodeArguments, target: TensorSpec) -> bool:
-    """Whether a target is of the form of the result; the first cores are asked for where none are chosen."""
+    """Whether a target matches the result; it must be on the first cores unless the call chooses cores."""
     cores = target.shards.grid
     alike = (target.shape, target.data_format, target.layout, target.memory_config) == (
         _joined_shape(call),
@@ -281,7 +281,7 @@ def _holds(call: JoinDecodeArguments, target: TensorSpec) -> bool:
 
 
 def _on_some_cores(call: JoinDecodeArguments) -> bool:
-    """Whether cores are chosen out of some: where shards do not begin with the first core, or those are given."""
+    """Whether the call chooses among given cores, or its shards are not one block from core (0, 0)."""
     shards = call.source.memory_config.shard_spec
     if shards is None:
         return False

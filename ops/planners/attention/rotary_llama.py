@@ -102,7 +102,7 @@ def _decoded(call: RotaryLlamaArguments) -> RotaryLlama:
 
 
 def _unknown(call: RotaryLlamaArguments, op: RotaryLlama) -> str:
-    """Why numbers of the result hang on what lies in memory beside the tensors; empty where none does."""
+    """Why values of the result depend on memory outside the tensors; empty if they do not."""
     rows, known = call.source.shape[2], call.cosines.shape[2]
     if not call.decode:
         if known < rows:
@@ -194,7 +194,7 @@ def _whole_refusals(call: RotaryLlamaArguments) -> Iterator[str]:
 
 
 def _matrix_refusals(matrix: TensorSpec, rows: int, columns: int) -> Iterator[str]:
-    """The errors of a matrix, of which each core reads a part of this size."""
+    """The errors of a transformation matrix; each core reads a part of this size."""
     if side(matrix.shape, 0) != 1 or side(matrix.shape, 1) != 1:
         yield "Transformation matrix must have 1st & 2nd dim equal to 1"
     if columns != TILE:
@@ -206,7 +206,7 @@ def _matrix_refusals(matrix: TensorSpec, rows: int, columns: int) -> Iterator[st
 def _buffer_refusals(
     tensors: Sequence[PlanTensor], buffers: Sequence[CircularBuffer], spec: DeviceSpec
 ) -> Iterator[str]:
-    """What keeps buffers from lying on the shards of tensors."""
+    """The errors of buffers that cannot be views of the shards of tensors."""
     for tensor in tensors:
         view = next(buffer for buffer in buffers if buffer.view_of == tensor.name)
         name = "out" if tensor.name == "output" else tensor.name

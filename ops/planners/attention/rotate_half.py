@@ -12,7 +12,7 @@ HINT = "rotate_half: give interleaved rows of a multiple of 64 columns"
 
 
 def check_columns(source: TensorSpec) -> None:
-    """Raises DeviceError for halves that are no whole tiles, before a tensor is brought into TILE layout."""
+    """Raises DeviceError for halves that are not whole tiles, before a tensor is converted to TILE layout."""
     columns = source.padded_shape[-1]
     if columns % (2 * TILE):
         raise DeviceError(f"Input X dimension ({columns}) must be divisible by {2 * TILE} for tiling.\n{HINT}")

@@ -49,7 +49,7 @@ class AttentionArguments:
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """The factor of scores."""
         return 1.0 / sqrt(self.query.shape[-1]) if self.scale is None else self.scale
 
     def result(self) -> TensorSpec:
@@ -62,7 +62,7 @@ class AttentionArguments:
 
     @property
     def pairs_chunks(self) -> bool:
-        """Whether chunks of queries go in pairs, one with few keys and one with many."""
+        """Whether a core processes chunks of queries in pairs, one with few keys and one with many."""
         return self.causal and div_up(self.query.shape[2], self.chunks[0]) % 2 == 0
 
     @property
@@ -215,7 +215,7 @@ def plan_attention(call: AttentionArguments, spec: DeviceSpec) -> Plan:
 
 
 def _shared(call: AttentionArguments, cores: int) -> int:
-    """Chunks of queries on a core, which shares the chunks of all heads of all batches with the others."""
+    """Number of query chunks of a core; all cores share the chunks of all heads and batches."""
     batch, heads, rows, _ = call.query.shape
     chunks = div_up(rows, call.chunks[0])
     together = 2 if call.pairs_chunks else 1  # a short row of scores goes with a long one
@@ -223,7 +223,7 @@ def _shared(call: AttentionArguments, cores: int) -> int:
 
 
 def _buffers(call: AttentionArguments, chunks: int, held: int) -> list[tuple[str, int, DataFormat]]:
-    """Names, tiles and formats of the circular buffers; ``held`` chunks of keys and of values lie in L1."""
+    """Names, tiles and formats of the circular buffers; L1 has ``held`` chunks of keys and of values."""
     high, deep = (chunk // TILE for chunk in call.chunks)
     wide, rows, keys = call.query.shape[-1] // TILE, call.query.shape[2], call.key.shape[2]
     source, wider = call.query.data_format, FLOAT32 if call.fp32_dest else BFLOAT16

@@ -86,7 +86,7 @@ class DecodeArguments:
 
     @property
     def chunk_keys(self) -> int:
-        """Keys of a chunk; 0 where kernels choose among those up to the sums that Dst holds."""
+        """Keys of a chunk; 0 if kernels choose the size at run time, limited by the sums that fit Dst."""
         if self.chunk or (self.table is not None and self.grid is not None):
             return self.chunk
         rows = side(self.key.shape, -2)
@@ -335,7 +335,7 @@ def _place_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
 
 
 def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
-    """What keeps kernels from joining the parts of a head, and from scaling a chunk of scores in equal steps."""
+    """The errors of kernels that cannot join the parts of a head, or cannot scale a chunk of scores in equal steps."""
     if head_cores > MOST_HEAD_CORES:
         yield f"Tree reduction max 6 rounds ({MOST_HEAD_CORES} cores/head), got {head_cores} cores/head"
     step = min(call.query.padded_shape[2] // TILE * call.chunk_keys // TILE, dst_tiles(fp32_dest=call.fp32_dest))
@@ -355,7 +355,7 @@ def _group_refusals(call: DecodeArguments, place: MemoryConfig) -> Iterator[str]
 
 
 def _batch_refusals(call: DecodeArguments) -> Iterator[str]:
-    """The errors of the number of users of keys and values that are not in blocks, whatever their ranks."""
+    """The errors of the number of users of unpaged keys and values, for any rank."""
     users = call.users
     for name, tensor in (("K", call.key), ("V", call.value)):
         if call.shared and tensor.padded_shape[0] != 1:

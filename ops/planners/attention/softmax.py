@@ -49,7 +49,7 @@ class SoftmaxArguments:
 
     @property
     def dim(self) -> int:
-        """The axis counted from the first; raises DeviceError where there is none. A number counts as of one axis."""
+        """The axis counted from the front; raises DeviceError if it does not exist. A scalar counts as a vector."""
         rank = len(self.source.shape) or 1
         axis = rank - 1 if self.axis is None else self.axis
         if not -rank <= axis < rank:
@@ -61,9 +61,9 @@ class SoftmaxArguments:
 
 
 def plan_softmax(call: SoftmaxArguments, spec: DeviceSpec) -> Plan:
-    """Plan the softmax of the tensor "input", which may be written over, with the tensor "mask" if there is one.
+    """Plan the softmax of the tensor "input", which may be overwritten, with the tensor "mask" if given.
 
-    The tensor has elements, and an axis; with ``as_given`` it may lack elements.
+    The tensor has at least one axis and one element; with ``as_given`` it may have no elements.
     """
     dim, rank = call.dim, len(call.source.shape)
     if (call.in_place or call.fused) and rank > RANK and not call.as_given:
@@ -270,7 +270,7 @@ def _check_blocks(call: SoftmaxArguments, blocks: SoftmaxBlocks, spec: DeviceSpe
 
 
 def _refusal_of_grid(tensor: TensorSpec, grid: tuple[int, int], spec: DeviceSpec) -> str:
-    """Why shards do not lie on a grid of cores, or do not fill the tensor; empty if they do."""
+    """Why shards are not on a grid of cores, or do not cover the tensor; empty if they are valid."""
     shards, scheme = tensor.memory_config.shard_spec, tensor.memory_config.memory_layout
     assert shards is not None
     (high, wide), box, cores = shards.shape, shards.grid.bounding_box(), shards.grid.num_cores()
@@ -354,7 +354,7 @@ def _run(
 
 
 def _formats(call: SoftmaxArguments, data_format: DataFormat, *, along_rows: bool) -> SoftmaxFormats:
-    """What lies between the steps: the default adds up in 32 bits, but keeps exponentials of rows in 16."""
+    """Formats between the steps: the default sums in 32 bits, but keeps exponentials of rows in 16 bits."""
     is_float32, fp32_dest = data_format == FLOAT32, call.fp32_dest
     if fp32_dest is None:
         fp32_dest = is_float32 or call.blocks is None

@@ -56,7 +56,7 @@ def core_rectangle(grid: tuple[int, int]) -> CoreRangeSet:
 
 
 def dst_tiles(*, fp32_dest: bool) -> int:
-    """The tiles that kernels of attention work on in Dst at a time."""
+    """Number of tiles that kernels of attention have in Dst at a time."""
     return 4 if fp32_dest else 8
 
 
@@ -97,7 +97,7 @@ def along_a_row(
 
 
 def _block(wide: int, most: int) -> int:
-    """Tiles of a row that are computed at a time: a divisor if it takes as few blocks, otherwise as many as fit Dst."""
+    """Tiles of a row computed at a time: a divisor of the row if it needs no more blocks, else what fits Dst."""
     divisors = [block for block in BLOCKS if block <= most and wide % block == 0]
     return next((block for block in divisors if wide // block == div_up(wide, most)), most)
 
@@ -141,7 +141,7 @@ def in_shards(
     causal: bool,
     by_heads: bool,
 ) -> tuple[CircularBuffer, ...]:
-    """Buffers of a program that works on shards in place."""
+    """Buffers of a program that processes shards in place."""
     cores, wide, tiles = core_rectangle(blocks.grid), blocks.block_width, blocks.block_width * blocks.block_height
     between = formats.sums
     buffers = [

@@ -1,4 +1,4 @@
-"""The arguments of a matmul, and what the library makes of those that are left out."""
+"""The arguments of a matmul, and the library's defaults."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -64,9 +64,9 @@ class MatmulArguments:
 
     @property
     def line(self) -> GridSpec | None:
-        """Cores of BLOCK shards of the output that lie in one row or column; None for other places.
+        """Cores of BLOCK shards of the output in one row or column; None for other memory.
 
-        Only an interleaved first operand without a program config or a core grid lets the output choose the cores.
+        The output determines the cores only for an interleaved first operand without program config or core grid.
         """
         box = None if self.program is not None or self.core_grid is not None else self.box
         return box if box is not None and box.cores > 1 else None
@@ -95,7 +95,7 @@ class MatmulArguments:
 
     @property
     def multiply_adds(self) -> int:
-        """Products of two numbers in the definition."""
+        """Number of scalar multiplications in the definition of the product."""
         return prod(self.output_shape) * self.first_sides[1]
 
 

@@ -106,7 +106,7 @@ def rows_of(problem: MatmulProblem, config: MatmulConfig) -> int:
 
 
 def _blocks(problem: MatmulProblem, config: MatmulConfig) -> Iterator[tuple[str, str]]:
-    """Blocks that do not divide what they cut."""
+    """Blocks whose size does not divide the size of what they split."""
     pairs = [
         ("Kt", problem.k_tiles, "in0_block_w", config.in0_block_w),
         ("out_block_h", config.out_block_h, "out_subblock_h", config.out_subblock_h),
@@ -185,7 +185,7 @@ def _grid(
 
 
 def _l1_shards(call: MatmulArguments) -> ShardSpec | None:
-    """The shards in L1 on whose cores a REUSE program lies: of the first operand that has some."""
+    """The L1 shards whose cores a REUSE program uses: of the first operand, or else of the second."""
     places = (call.first.memory_config, call.second.memory_config)
     return next((place.shard_spec for place in places if place.buffer_type is BufferType.L1 and place.shard_spec), None)
 
@@ -200,7 +200,7 @@ def _within_grid(call: MatmulArguments, config: MatmulConfig) -> Iterator[tuple[
 
 
 def _too_high(problem: MatmulProblem, config: MatmulConfig) -> tuple[str, str]:
-    """What is said of a core with more rows than the output has."""
+    """The error of per_core_M above the rows of the output."""
     return (
         f"per_core_M ({config.per_core_m}) exceeds Mt ({rows_of(problem, config)}). Each core would compute more "
         "output row tiles than the tensor has. Reduce per_core_M to at most Mt.",
@@ -209,7 +209,7 @@ def _too_high(problem: MatmulProblem, config: MatmulConfig) -> tuple[str, str]:
 
 
 def _alike(first: MemoryConfig, output: MemoryConfig) -> Iterator[tuple[str, str]]:
-    """A sharded output that lies otherwise than a sharded first operand."""
+    """A sharded output whose memory differs from that of a sharded first operand."""
     if not output.is_sharded():
         return
     for what, one, other in (
@@ -303,7 +303,7 @@ def _split_columns(call: MatmulArguments, problem: MatmulProblem, config: Matmul
 
 
 def _bias_beside(second: MemoryConfig, bias: MemoryConfig) -> Iterator[tuple[str, str]]:
-    """A bias whose shards are not as wide as those of the second operand in L1."""
+    """A bias whose shard width differs from that of the second operand in L1."""
     if bias.shard_spec is None or second.shard_spec is None:
         yield "bad optional access", "bias"
     elif bias.shard_spec.shape[1] != second.shard_spec.shape[1]:
@@ -610,7 +610,7 @@ def _dram_sharded(call: MatmulArguments, problem: MatmulProblem, config: MatmulC
 
 
 def _single_tiles(call: MatmulArguments) -> Iterator[tuple[str, str]]:
-    """Tiles one by one, of interleaved tensors."""
+    """The errors of a program that multiplies tile by tile, for which tensors must be interleaved."""
     for what, place, about in (
         ("Input A", call.first.memory_config, "input_tensor_a"),
         ("Input B", call.second.memory_config, "input_tensor_b"),

@@ -36,9 +36,9 @@ DEEPEST_BLOCK = 4  # K tiles of a block, at most, that cores of a given grid are
 
 
 def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, spec: DeviceSpec) -> MatmulConfig:
-    """The caller's config of a core for each bank, with the blocks that these compute; `grid` is where they lie.
+    """The caller's config of one core per bank, with the blocks of these cores; `grid` has their positions.
 
-    The last banks may hold nothing but padding. Sub-blocks that are narrow are made wider, and the block with them.
+    The last banks may have only padding. Narrow sub-blocks are widened, and so is the block.
     """
     wide, banks = call.second.shards.shape[1] // TILE, spec.dram.banks
     banks -= max(0, wide * banks - problem.n_tiles) // wide
@@ -66,7 +66,7 @@ def of_banks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
 def choose_config(
     call: MatmulArguments, problem: MatmulProblem, grid: GridSpec, l1_bytes: int, release: Release
 ) -> MatmulConfig:
-    """The caller's program config, or the one that a release chooses; raises ArgumentError where it finds none."""
+    """The caller's program config, or the one that a release chooses; raises ArgumentError if it finds none."""
     if call.program is not None:
         return call.program
     shards = call.first.memory_config.shard_spec
@@ -79,9 +79,9 @@ def choose_config(
 
 
 def _of_line(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, line: GridSpec) -> MatmulConfig:
-    """The program of cores in one row or column, each with one of the output's BLOCK shards.
+    """The program of cores in one row or column; each core has one BLOCK shard of the output.
 
-    An output of several rows and columns of blocks that have a core each is dealt to them instead, by `config`.
+    If the blocks of `config` form several rows and columns with a core each, `config` is used instead.
     """
     down, across = div_up(problem.m_tiles, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     fits = 1 < down <= config.grid.rows and 1 < across <= config.grid.cols
@@ -174,7 +174,7 @@ def _of_grid(
 
 
 def _shard_width(call: MatmulArguments) -> int:
-    """Tiles of a row of the first operand's shards; 0 for an interleaved one."""
+    """Width in tiles of the first operand's shards; 0 if it is interleaved."""
     shards = call.first.memory_config.shard_spec
     return 0 if shards is None else shards.shape[1] // TILE
 
@@ -277,7 +277,7 @@ def _of_shards(
 
 
 def require_program(call: MatmulArguments) -> None:
-    """Refuses operands for which the library chooses no program, which it does before it looks at their layout."""
+    """Raises for operands without a program; the library chooses the program before it checks their layout."""
     shards, place = call.first.memory_config.shard_spec, call.first.memory_config
     if call.program is not None or len(call.first.shape) < 2 or (call.batched and call.batches[1] > 1):
         return
@@ -338,7 +338,7 @@ def _ragged(call: MatmulArguments) -> bool:
 
 
 def require_shards(call: MatmulArguments, shards: ShardSpec, rows: int, depth: int) -> None:
-    """Refuses shards of the first operand, of this many tiles down and across, for which there is no program."""
+    """Raises for shards of the first operand, of this height and width in tiles, for which no program exists."""
     layout, box = call.first.memory_config.memory_layout, shards.grid.bounding_box()
     if call.second.memory_config.memory_layout is not INTERLEAVED:
         raise ArgumentError(
@@ -380,7 +380,7 @@ def _blocks_of_shards(problem: MatmulProblem, shards: ShardSpec, cores: GridSpec
 
 
 def _require_output_like_first(call: MatmulArguments) -> None:
-    """Refuses a sharded output that lies otherwise than the first operand."""
+    """Raises for a sharded output whose memory differs from that of the first operand."""
     first, output = call.first.memory_config, call.memory_config
     if not output.is_sharded():
         return
@@ -397,7 +397,7 @@ def _require_output_like_first(call: MatmulArguments) -> None:
 def _batched_of_shards(
     call: MatmulArguments, problem: MatmulProblem, shards: ShardSpec, cores: GridSpec
 ) -> MatmulConfig:
-    """The program of pairs of matrices, whose first ones lie in shards."""
+    """The program of a batch of matrix pairs with a sharded first operand."""
     first, second = call.first.memory_config, call.second.memory_config
     if first.memory_layout is WIDTH:
         raise ArgumentError(

@@ -113,7 +113,7 @@ def later(call: MatmulArguments, problem: MatmulProblem) -> tuple[bool, bool]:
 def _output_spec(
     call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec, *, of_line: bool
 ) -> TensorSpec:
-    """The output, in shards that follow from the program where it is sharded; those of a line (`of_line`) as given."""
+    """The output; its shards follow from the program, except for shards on a line (`of_line`), which are as given."""
     place = call.memory_config
     if call.target is not None:
         return call.target
@@ -220,7 +220,7 @@ def _program(
 def _made(
     call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int
 ) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
-    """The problem of so many tiles of M, K and N, its config and the output, which the library makes before checks."""
+    """The problem of ``tiles`` of M, K and N, its config and its output, which the library makes before checks."""
     m_tiles, k_tiles, n_tiles = tiles
     problem = MatmulProblem(
         m_tiles=m_tiles,
@@ -254,9 +254,9 @@ def _made(
 
 
 def require_output(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> None:
-    """Refuses shards of operands in rows and of their output, as the library does before it looks at layouts.
+    """Raises for shards of ROW_MAJOR operands and of their output, as the library does before it checks layouts.
 
-    It counts whole tiles alone. Raises nothing where there are none along an axis, for which it makes no blocks.
+    The library counts only whole tiles. Raises nothing if an axis has no whole tile, since it makes no blocks then.
     """
     call = with_defaults(arguments, device_spec)
     shards = call.first.memory_config.shard_spec
@@ -283,9 +283,9 @@ def _laid_out(call: MatmulArguments, by_rows: bool) -> MatmulArguments:
 
 
 def _elsewhere(call: MatmulArguments, config: MatmulConfig) -> str | None:
-    """Why the numbers are not known of shards of the first operand that do not begin at core (0, 0).
+    """Why values are unknown if the shards of the first operand do not begin at core (0, 0).
 
-    None where the program lies on their cores. Elsewhere the library accepts the call; the output begins at (0, 0).
+    None if the program runs on their cores. Otherwise the library accepts the call; the output begins at (0, 0).
     """
     shards = call.first.memory_config.shard_spec
     if shards is None or shards.grid.bounding_box().start == CoreCoord(0, 0):
@@ -300,7 +300,7 @@ def _elsewhere(call: MatmulArguments, config: MatmulConfig) -> str | None:
 
 
 def _adds_bias_later(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> bool:
-    """Whether another operation adds the bias: where the program may not, by its shape or the places of the tensors."""
+    """Whether another operation adds the bias: the program cannot for some shapes and memory of tensors."""
     if config.program is MatmulProgram.SINGLE_TILES:
         return True
     if call.bias is not None and (call.bias.matrix[0] != TILE or (1, *call.bias.shape)[-1] < call.second_sides[1]):

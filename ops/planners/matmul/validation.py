@@ -1,4 +1,4 @@
-"""What no program of a matmul takes, whatever its config; first lines of ttnn 0.81.1."""
+"""The errors of a matmul for every program config; first lines of ttnn 0.81.1."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: Matmu
 
 
 def _require_expected_shape(call: MatmulArguments) -> None:
-    """Refuses a bias or a target after operands that were transposed ahead: the library transposes shapes again."""
+    """Raises for a bias or a target if operands were transposed first: the library transposes shapes again."""
     (rows, depth), columns = call.first_sides, call.second_sides[1]
     expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
     if expected == (rows, columns):
@@ -76,7 +76,7 @@ INTEGER_OUTPUT = "the packer's bits of a sum are no integers; convert the output
 
 
 def validate(call: MatmulArguments, require_output: Callable[[], None]) -> None:
-    """Refuses a call; ``require_output`` refuses its output, which the library makes before it looks at layouts."""
+    """Raises for a refused call; ``require_output`` checks its output, which the library makes before layout checks."""
     for check in (_choices, _target_place, _batches_of_output, _operands, _shapes, _target):
         for text in check(call):
             if check in (_operands, _shapes):
@@ -102,7 +102,7 @@ def _operands(call: MatmulArguments) -> Iterator[str]:
 
 
 def require_float_output(call: MatmulArguments) -> None:
-    """Refuses, for a strict device, an output whose numbers the real library gets wrong."""
+    """Raises, for a strict device, for an output whose values are wrong in the real library."""
     if not call.output_format.is_float:
         raise ArgumentError(f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: {INTEGER_OUTPUT}")
 
@@ -191,7 +191,7 @@ def _target(call: MatmulArguments) -> Iterator[str]:
 
 
 def require_bias(call: MatmulArguments) -> None:
-    """Refuses a bias that the matmul's own program adds and whose shape does not go with the product."""
+    """Raises for a bias of the matmul's own program whose shape does not match the product."""
     if call.bias is None:
         return
     rows, columns = call.first_sides[0], call.second_sides[1]
@@ -225,7 +225,7 @@ def misplaced(activation: str) -> str:
 
 
 def _choices(call: MatmulArguments) -> Iterator[str]:
-    """What does not go together."""
+    """The errors of arguments that exclude each other."""
     sharded = call.first.memory_config.is_sharded() or call.second.memory_config.is_sharded()
     if sharded and call.activation is not None:
         yield misplaced(call.activation[0])

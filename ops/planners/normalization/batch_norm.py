@@ -57,7 +57,7 @@ def plan_batch_norm(call: BatchNormArguments, spec: DeviceSpec) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningArguments:
-    """Running statistics that take a share of those of a batch."""
+    """Running statistics, updated by a share of the statistics of a batch."""
 
     mean: TensorSpec  # Of the batch, [1, C, 1, 1], as the others
     variance: TensorSpec

@@ -45,7 +45,7 @@ class GroupNormArguments:
 
     @property
     def stacked_mask(self) -> TensorSpec | None:
-        """The mask as the program reads it: of padded images, that of the last tiles follows that of the others."""
+        """The mask as the program reads it: for padded images, the mask of the last tiles follows the normal mask."""
         if self.mask is None or not self.padded:
             return self.mask
         _, groups, high, wide = (1, 1, 1, 1, *self.mask.shape)[-4:]
@@ -58,5 +58,5 @@ class GroupNormArguments:
 
     @property
     def mask_format(self) -> DataFormat:
-        """Format of the mask; that of a mask which the kernel makes itself is bfloat16."""
+        """Format of the mask; bfloat16 if the kernel makes the mask."""
         return BFLOAT16 if self.mask is None else self.mask.data_format

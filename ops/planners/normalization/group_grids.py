@@ -11,7 +11,7 @@ CHANNELS_TOGETHER = 8  # channels of a core are a multiple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """What is normalized."""
+    """The images to normalize."""
 
     channels: int
     groups: int
@@ -19,7 +19,7 @@ class Images:
 
 
 def virtual_columns(columns: int, images: Images) -> int:
-    """Parts that whole groups, in whole tiles, are dealt to; 0 if there is no number of parts."""
+    """Number of parts with equal numbers of whole groups and whole tiles of channels; 0 if there is none."""
     for parts in range(min(columns, images.groups), 0, -1):
         if images.channels // parts % TILE == 0 and images.groups % parts == 0:
             return parts
@@ -36,7 +36,7 @@ def fits_rows(grid: tuple[int, int], images: Images, batches: int) -> bool:
 
 
 def shared_rows(grid: tuple[int, int], images: Images) -> int:
-    """Parts that rows of tiles are dealt to on a caller's grid, whose last columns may stay idle."""
+    """Number of parts of the rows of tiles on a caller's grid, whose last columns may stay idle."""
     columns = virtual_columns(grid[0], images)
     return grid[0] // columns * grid[1] if columns else 0
 
@@ -55,7 +55,7 @@ def sharded_grid(
 ) -> tuple[MemoryConfig, tuple[int, int]] | None:
     """The shards of images on cores of a grid, and their columns and rows of cores; None if groups do not divide.
 
-    Shards are dealt along columns of cores unless ``by_rows``.
+    Shards are assigned along columns of cores unless ``by_rows``.
     """
     lines, across = (grid[1], grid[0]) if by_rows else grid
     tile_rows, group = div_up(images.pixels, TILE), images.channels // images.groups
@@ -83,5 +83,5 @@ def _divides(images: Images, group: int, cores: int) -> bool:
 
 
 def widest_span(channels: int, group: int) -> int:
-    """The most tiles that a group of channels lies in."""
+    """The largest number of tiles that a group of channels touches."""
     return max((begin + group - 1) // TILE - begin // TILE + 1 for begin in range(0, channels, group))

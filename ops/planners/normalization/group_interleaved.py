@@ -66,7 +66,7 @@ def grid_faults(call: GroupNormArguments, spec: DeviceSpec) -> Iterator[str]:
 def write_interleaved(
     builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
 ) -> PlanTensor:
-    """Writes the program, of tiles; raises NotSimulatedError for what other programs do."""
+    """Writes the program for tiles; raises NotSimulatedError for calls of other programs."""
     if call.source.layout is Layout.ROW_MAJOR:
         return _of_rows(builder, call, tensors, l1_bytes)
     source, spec, images = call.source, builder.device_spec, _images(call)
@@ -135,7 +135,7 @@ def _of_rows(
 def _rows_behind(
     builder: PlanBuilder, call: GroupNormArguments, tensors: Sequence[PlanTensor], l1_bytes: int
 ) -> PlanTensor:
-    """The result in tiles, which become rows behind the program."""
+    """The result in tiles, which a later program untilizes."""
     tiles = write_interleaved(builder, replace(call, out_layout=Layout.TILE), tensors, l1_bytes)
     result = untilized_by(builder, tiles, tiles.spec.changed(layout=Layout.ROW_MAJOR), "output.rows")
     builder.free_own(tiles, keep=[result])
@@ -143,7 +143,7 @@ def _rows_behind(
 
 
 def _require_simulated(call: GroupNormArguments, rows: int) -> None:
-    """Raises NotSimulatedError for weights in tiles, and for images that so many rows of cores do not share evenly."""
+    """Raises NotSimulatedError for weights in tiles, and for images that the rows of cores do not share evenly."""
     if any(vector is not None and vector.layout is Layout.TILE for vector in (call.weight, call.bias)):
         raise NotSimulatedError("group_norm: weights in TILE layout are not simulated; give ROW_MAJOR_LAYOUT")
     batches = call.source.shape[0]

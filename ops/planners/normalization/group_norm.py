@@ -31,7 +31,7 @@ RANK = 4
 def plan_group_norm(call: GroupNormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "weight", "bias", "mask" and "negative_mask"; raises DeviceError.
 
-    ``l1_bytes`` are those of a core that tensors and circular buffers may take.
+    ``l1_bytes`` is the L1 of a core for tensors and circular buffers.
     """
     sharded = call.source.memory_config.is_sharded()
     for text in chain(
@@ -104,7 +104,7 @@ def _op(call: GroupNormArguments) -> GroupNorm:
 
 
 def _require_simulated(call: GroupNormArguments) -> None:
-    """Raises for what the real library does in other programs."""
+    """Raises for calls that other programs of the real library compute."""
     fault = None
     if call.mask is None and call.negative_mask is not None:
         fault = "negative_mask without input_mask is not simulated; give both"

@@ -63,7 +63,7 @@ class NormArguments:
         return named | {"reciprocals": self.reciprocals}
 
     def by_welford(self, program: "NormProgram") -> bool:
-        """Whether the vector unit takes means and variances: of shards only those of float32, with a Dst of 32 bits."""
+        """Whether the vector unit computes means and variances: needs a 32-bit Dst, and float32 if sharded."""
         sharded = self.source.memory_config.is_sharded()
         return program.use_welford and self.fp32_dest and (not sharded or self.source.data_format == FLOAT32)
 
@@ -76,7 +76,7 @@ class NormArguments:
 def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     """Plan a call of its tensors; raises DeviceError for a wrong one.
 
-    ``l1_bytes`` are those of a core below all its L1 buffers, the result's included.
+    ``l1_bytes`` is the free L1 of a core below all its L1 buffers, including the result's.
     """
     _require_elements(call)
     if not call.source.volume and not (call.rms and call.source.layout is Layout.ROW_MAJOR):  # copied, whatever it is
@@ -281,7 +281,7 @@ def _key(call: NormArguments, output: PlanTensor) -> tuple[object, ...]:
 
 
 def _exchange(source: TensorSpec, program: NormProgram, spec: DeviceSpec) -> Exchange:
-    """How many cores share a row: all, if one row of blocks is all there is; then in two stages, where it can be."""
+    """The cores that share a row: all cores if there is only one row of blocks, in two stages if possible."""
     shards = source.shards
     box, by_rows = shards.grid.bounding_box(), shards.orientation is ShardOrientation.ROW_MAJOR
     if source.matrix[0] != program.block_h * TILE:

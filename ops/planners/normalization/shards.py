@@ -23,7 +23,7 @@ def grid_fault(shards: ShardSpec) -> str | None:
 
 
 def program_fault(source: TensorSpec, grid: tuple[int, int]) -> str | None:
-    """The real library's error text for cores outside a program's grid, or for shards that lie beyond the tensor."""
+    """The real library's error text for cores outside a program's grid, or for shards beyond the tensor."""
     shards = source.shards
     box = shards.grid.bounding_box()
     if box.cols > grid[0] or box.rows > grid[1]:
@@ -32,7 +32,7 @@ def program_fault(source: TensorSpec, grid: tuple[int, int]) -> str | None:
 
 
 def layout_fault(source: TensorSpec) -> str | None:
-    """The real library's error text for shards that do not cover the tensor, or lie beyond it."""
+    """The real library's error text for shards that do not cover the tensor, or that are beyond it."""
     shards, layout = source.shards, source.memory_config.memory_layout
     (rows, width), (high, part), count = source.matrix, shards.shape, shards.grid.num_cores()
     if high % TILE:

@@ -34,7 +34,7 @@ class Deconvolution:
 
     @property
     def slicing(self) -> Slicing:
-        """How its numbers are multiplied."""
+        """The slicing of its operands for multiplication."""
         return slicing_of(self.data_format, self.precision, fidelity_phases=self.fidelity_phases)
 
     @property
@@ -196,7 +196,7 @@ _WIDE: Final = Precision.FLOAT64.value
 
 
 class Operand(NamedTuple):
-    """A tensor argument: its name, shape and numpy type, whatever holds its numbers."""
+    """A tensor argument: its name, shape and numpy type."""
 
     name: str  # As the caller knows it
     shape: tuple[int, ...]

@@ -24,7 +24,7 @@ HOST_TENSOR = TensorSpec((1,), FLOAT32, Layout.ROW_MAJOR)
 
 
 def _window(axis: TransposedAxis) -> dict[str, Any]:
-    """Kernel, stride, padding and dilation of an axis; output padding is subtracted from the padding behind."""
+    """Kernel, stride, padding and dilation of an axis; output padding is subtracted from the end padding."""
     padding = (axis.pad_before, axis.pad_after - axis.output_padding)
     return {"kernel": axis.kernel, "stride": axis.stride, "padding": padding, "dilation": axis.dilation}
 
@@ -48,7 +48,7 @@ def _patches(d: Deconvolution, axes: Sequence[PaddedAxis], channels: int) -> Pat
 def _sticks(
     builder: PlanBuilder, d: Deconvolution, source: str, spatial: Sequence[int], channels: int, slices: int
 ) -> PlanTensor:
-    """An image as rows of channels, in so many slices of its numbers."""
+    """An image as rows of channels, with each value split into ``slices``."""
     sticks = patch_plan.rows_spec(d.batch * prod(spatial), channels * slices, d.slicing.part_format)
     return builder.upload(f"{source}.sticks", sticks, source, PrepareSticks(d.channels_last))
 

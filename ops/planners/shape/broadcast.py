@@ -21,9 +21,9 @@ def plan_broadcast_to(
     place: MemoryConfig | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a shape whose sides of 1 are repeated; a tensor "target" of the caller's gets it.
+    """Plan the broadcast of the tensor "input" to a shape, into the caller's tensor "target" if given.
 
-    The place is looked at even then. Raises DeviceError for a refused call.
+    The memory config is checked even with a target. Raises DeviceError for a refused call.
     """
     where = source.memory_config if place is None else place
     for text in chain(_refusals(source, shape, where, target), _target_refusals(source, shape, target)):

@@ -82,7 +82,7 @@ def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], pa
 
 
 def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
-    """The images of HEIGHT shards with zeros around them, by a halo with windows of one stick."""
+    """The images in HEIGHT shards with zeros around them, from a halo with windows of one stick."""
     (top, bottom), (left, right), channels = padding
     if not any((top, bottom, left, right)):
         return images
@@ -122,7 +122,7 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
 
 
 def _lies_apart(image: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether columns of rows lie in shards that end between aligned addresses."""
+    """Whether rows are split into shards whose width is not aligned."""
     place = image.memory_config
     by_columns = place.memory_layout in (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
     rows = by_columns and image.layout is Layout.ROW_MAJOR

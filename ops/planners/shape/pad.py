@@ -54,7 +54,7 @@ def plan_pad(
     by_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> Plan:
-    """Plan padding of the tensor "input", maybe by one core or some; without padding, the tensor itself in its place.
+    """Plan padding of the tensor "input", by one, some or all cores; without padding, the tensor itself.
 
     ``cores`` are the cores that may be used; None for all.
     """
@@ -64,11 +64,11 @@ def plan_pad(
 
 
 def require_right_padding(plan: Plan, source: TensorSpec, padding: Around, value: float) -> None:
-    """Refuses padding that the real library fills with another number, or that changes the tensor's own numbers.
+    """Raises for padding that the real library fills with another number, or that changes the tensor's own values.
 
     Source: tt-metal 0.81.1. Programs of rows write the number in bfloat16, twice, for each float32 (recorded: -1.5
-    becomes -1.5019455). Tiles of block floats are filled behind the last column as well, and share exponents with the
-    filling.
+    becomes -1.5019455). Tiles of block floats are also filled after the last column, and share exponents with the
+    fill value.
     """
     ops = [step.op for step in plan.steps if isinstance(step, Operation)]
     if value and any(isinstance(op, PadWith) and op.in_halves for op in ops):
@@ -96,9 +96,9 @@ def padded_by(
     by_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """The padded tensor, under the source's name if it lies in the source's buffer.
+    """The padded tensor, with the source's name if it is in the source's buffer.
 
-    Leading axes that a program pads alone stay in the source's place, from which the result is moved.
+    Leading axes, which a separate program pads, stay in the source's memory; the result is moved from there.
     """
     if not any(map(any, padding)):
         return source
@@ -149,7 +149,7 @@ def _check_seen(padded: TensorSpec) -> None:
 
 
 def _parts(padding: Around) -> list[Around]:
-    """The padding of each program in turn: the leading axes one by one, and then the last three together."""
+    """The padding of each program in order: each leading axis separately, then the last three together."""
     last = len(padding) - KERNEL_RANK + 1
     if last < 2:
         return [padding]
@@ -171,7 +171,7 @@ def _stored_shape(spec: TensorSpec) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Pad:
-    """Programs that put one number around tensors."""
+    """Programs that pad tensors with one number."""
 
     builder: PlanBuilder
     value: float
@@ -179,7 +179,7 @@ class _Pad:
     cores: CoreRangeSet | None  # That may be used; None for all
 
     def rows(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
-        """Rows, or tiles without padding, in one program; HEIGHT shards that grow along both axes take two programs."""
+        """Pads rows, or tiles without padding, by one program, or two for HEIGHT shards that grow along both axes."""
         spec, current = source.spec, source.spec.memory_config
         shape, where = _stored_shape(spec), current if place is None else place
         result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
@@ -247,7 +247,7 @@ class _Pad:
         return result
 
     def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
-        """Tiles: the padding within them is filled where they are, and whole tiles are added behind."""
+        """Pads tiles: the padding within them is filled in place, and whole tiles are appended."""
         builder, spec, data_format = self.builder, source.spec, source.spec.data_format
         where = spec.memory_config if place is None else place
         shape = tuple(side + behind for side, (_, behind) in zip(spec.shape, padding, strict=True))
@@ -269,7 +269,7 @@ class _Pad:
     def _whole_tiles(
         self, source: PlanTensor, full: PlanTensor, shape: tuple[int, ...], name: str, place: MemoryConfig | None
     ) -> PlanTensor:
-        """More tiles behind tiles that are full."""
+        """Appends tiles to full tiles."""
         builder, spec, data_format = self.builder, source.spec, source.spec.data_format
         new_shape, old_shape = TensorSpec(shape, data_format, Layout.TILE).padded_shape, spec.padded_shape
         if len(shape) == 1:
@@ -317,7 +317,7 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
 
 
 def plan_fill_padding(source: TensorSpec, value: float, spec: DeviceSpec) -> Plan:
-    """Plan that the padding of the tensor "input" becomes a number, in place; block floats become another tensor."""
+    """Plan filling the padding of the tensor "input" with a number, in place; block floats get a new tensor."""
     return plan_of(source, spec, partial(fill_padding, value=value, name="output", seen=False))
 
 

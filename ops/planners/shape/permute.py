@@ -50,9 +50,9 @@ def plan_permute(
 def plan_transpose(
     source: TensorSpec, first: int, second: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan two axes of the tensor "input" swapped, counted from the first; else as `plan_permute`.
+    """Plan the swap of two axes of the tensor "input", counted from the front; otherwise as `plan_permute`.
 
-    Rows of one axis are returned as they are; a DeviceError refuses their padding in shards.
+    A ROW_MAJOR vector is returned unchanged; DeviceError for padded shards of it.
     """
     if len(source.shape) == 1 and source.layout is Layout.ROW_MAJOR and place is None:
         viewed(
@@ -92,7 +92,7 @@ def seen(tensor: PlanTensor, shape: tuple[int, ...]) -> PlanTensor:
 
 
 def _in_columns(tensor: TensorSpec) -> bool:
-    """Whether the program does not read the rows of shards: parts of rows of a tensor that fills no whole tiles."""
+    """Whether the program cannot read the shards: they have parts of rows, and the tensor does not fill whole tiles."""
     schemes = (TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED)
     by_columns = tensor.memory_config.memory_layout in schemes and tensor.layout is Layout.ROW_MAJOR
     return by_columns and any(side % TILE for side in tensor.shape[-2:])
@@ -234,7 +234,7 @@ def _order_of(swapped: tuple[int, int], rank: int = RANK) -> tuple[int, ...]:
 
 
 def _is_too_large(tensor: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether an image of rows does not fit L1 as tiles; of the tensors in L1, only this one counts."""
+    """Whether an image of rows does not fit L1 as tiles; no other tensor in L1 counts."""
     high, wide = (round_up(side, TILE) for side in tensor.shape[-2:])
     needed = (2 * wide + 2 * high + high * wide) * (tensor.data_format.element_bytes or 0)
     return needed > spec.l1.usable_bytes - tensor.buffer(spec).bank_bytes
@@ -254,7 +254,7 @@ def _by_permute(
 def _by_transpose(
     builder: PlanBuilder, source: PlanTensor, swapped: tuple[int, int], where: MemoryConfig, name: str
 ) -> PlanTensor:
-    """The program for a swap; its buffers are dataflow buffers but for views of rows."""
+    """The program for a swap; its buffers are dataflow buffers except for views of rows."""
     tensor, spec, axes = source.spec, builder.device_spec, _order_of(swapped)
     after, shape = permute.swapped_shape(tensor, swapped), tuple(tensor.shape[axis] for axis in axes)
     place = permute.with_shards(tensor, after, where, spec)

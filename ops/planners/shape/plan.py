@@ -1,4 +1,4 @@
-"""Plans that reorder numbers. Rules: ttnn 0.81.1 and recorded plans; unknown kinds of tensors are refused by name."""
+"""Plans that reorder elements. Rules: ttnn 0.81.1 and recorded plans; unknown kinds of tensors are refused by name."""
 
 from collections.abc import Sequence
 
@@ -65,9 +65,9 @@ def _plan_of_program(
 
 
 def unwritten_channels(source: TensorSpec, result: TensorSpec) -> Unwritten | None:
-    """What to say of channels of the result that the library never writes, those behind the tensor's own.
+    """The warning for channels of the result that the library never writes: those after the tensor's own.
 
-    Source: tt-metal 0.81.1 (convert_to_hwc reads the tensor's channels alone into a buffer that nothing clears);
+    Source: tt-metal 0.81.1 (convert_to_hwc reads only the tensor's channels into a buffer that is never cleared);
     recorded: 3 channels give other numbers in another order of calls.
     """
     channels, result_channels = source.shape[-2], result.shape[-1]
@@ -101,7 +101,7 @@ def _hwc_place(source: TensorSpec, aligned: int) -> MemoryConfig:
 
 
 def _require_rank(owner: str, source: TensorSpec, *, first: int) -> None:
-    """Raises DeviceError for fewer than four axes, of which the library reads those from ``first`` on in order."""
+    """Raises DeviceError for fewer than four axes; the library reads the axes from ``first`` on in order."""
     if len(source.shape) < RANK:
         read = max(len(source.shape), first)
         raise DeviceError(
@@ -202,7 +202,7 @@ def axis_of(dim: int, rank: int, argument: str) -> int:
 
 
 def axes_of(dims: Sequence[int], rank: int) -> tuple[int, ...]:
-    """As many axes as there are, counted from the first; raises DeviceError for other numbers of axes.
+    """The axes of a permutation, counted from the front; raises DeviceError for another number of axes.
 
     As in the library an axis may occur twice.
     """

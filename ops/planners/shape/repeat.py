@@ -56,9 +56,9 @@ def plan_repeat(
     free_l1: FreeL1 | None = None,
     target: TensorSpec | None = None,
 ) -> Plan:
-    """Plan the tensor "input" as often along each axis as ``counts`` say; missing counts and axes in front are 1.
+    """Plan repeats of the tensor "input" along each axis by ``counts``; missing counts and leading axes are 1.
 
-    A tensor "target" of the caller's gets the result. Raises DeviceError for a target of another form or place.
+    The caller's tensor "target" gets the result. Raises DeviceError for a target of another shape, format or memory.
     """
     where = place if target is None else target.memory_config
     if target is not None:
@@ -179,7 +179,7 @@ class _Repeat:
         self.times, self.axes = times, [axis for axis, count in enumerate(times) if count > 1]
 
     def written(self, tensor: PlanTensor, place: MemoryConfig | None) -> PlanTensor:
-        """The result: by programs on the tensor as it lies, or on its interleaved rows, which lose their padding."""
+        """The result, by programs on the tensor itself, or on its interleaved rows, which lose their padding."""
         spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
         generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
         if generated and not self.has_room(spec, place, ragged=ragged):
@@ -208,10 +208,10 @@ class _Repeat:
         return dealt
 
     def has_room(self, spec: TensorSpec, place: MemoryConfig | None, *, ragged: bool) -> bool:
-        """Whether generated code finds room for rows: two pages in an empty L1, and one in what is free of it.
+        """Whether generated code has room for rows: two pages in an empty L1, and one page in the free L1.
 
-        The library counts the results of all programs in L1 as taken together; those still to come where it asks what
-        is free.
+        The library counts the results of all programs in L1 as allocated together; future results are subtracted from
+        the free L1.
         """
         if spec.layout is Layout.TILE and (not ragged or spec.data_format.is_block):
             return True
@@ -234,7 +234,7 @@ class _Repeat:
         return True
 
     def on_own_cores(self, spec: TensorSpec) -> bool:
-        """Whether the cores repeat their own shards, along one axis."""
+        """Whether each core repeats its own shard, along one axis."""
         return (
             not in_dram(spec)
             and len(self.axes) == 1
@@ -354,9 +354,10 @@ class _Repeat:
 
 
 def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
-    """The counts of programs: that of a side of 1 goes to the axis behind it, which lies there as often.
+    """The counts of the programs: the count of a side of 1 moves to the next axis, with the same result.
 
-    Tiles are joined by images alone, and block floats, whose rows an older program repeats, not at all.
+    Whole tiles move counts only between leading axes. Block floats that are repeated as rows keep all counts, because
+    an older program repeats them.
     """
     shape, counts = source.shape, list(times)
     sides, tiled = (*(1,) * (len(times) - len(shape)), *shape), source.layout is Layout.TILE
@@ -371,7 +372,7 @@ def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _interleaved(place: MemoryConfig) -> MemoryConfig:
-    """The memory of a place."""
+    """The interleaved memory of the same buffer type."""
     return MemoryConfig(buffer_type=place.buffer_type)
 
 
@@ -381,7 +382,7 @@ def _l1_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:
 
 
 def _cuts_rows(tensor: TensorSpec) -> bool:
-    """Whether rows lie in shards in parts."""
+    """Whether shards have only parts of rows."""
     in_rows = tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in BY_COLUMNS
     return in_rows and tensor.shards.shape[1] < tensor.shape[-1]
 

@@ -37,10 +37,10 @@ def plan_reshape(
     filler: float | None = None,
     cores: CoreRangeSet | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in another shape: the same buffer where its pages stay, else by a program.
+    """Plan the tensor "input" in another shape: a view of its buffer if its pages stay, or the result of a program.
 
-    ``filler`` is the number in the padding of tiles; None if it does not matter. ``cores`` are those that a program may
-    use; None for all.
+    ``filler`` is the number in the padding of tiles; None if it does not matter. ``cores`` are the cores that a program
+    may use; None for all.
     """
     if prod(shape) != source.volume:
         raise DeviceError(
@@ -60,7 +60,7 @@ def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
 
 
 def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
-    """The library's error text for a view whose elements would come into another order; None where they stay."""
+    """The library's error text for a view that would change the order of elements; None if it does not."""
     (lines, columns), (new_lines, new_columns) = ((1, *sides)[-2:] for sides in (source.shape, shape))
     if columns != new_columns:
         return (
@@ -73,12 +73,12 @@ def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
 
 
 def plan_memory_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
-    """Plan the memory of the tensor "input" under another shape of its volume.
+    """Plan a view of the memory of the tensor "input" with another shape of the same volume.
 
-    Numbers are not known where elements come into another order.
+    Values are unknown if the order of elements changes.
 
     Raises:
-        DeviceError: Shards cut the rows, or the buffer is too small for the shape.
+        DeviceError: Shards have only parts of rows, or the buffer is too small for the shape.
     """
     shards, columns = source.memory_config.shard_spec, source.padded_shape[-1]
     if shards is not None and shards.shape[1] != columns != shape[-1]:
@@ -134,7 +134,7 @@ def reshaped_by(
 def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" without axes of length 1; errors as in `plan_reshape`.
 
-    Rows keep the padding that their shards give them, as long as they stay rows of a matrix.
+    Rows keep the padding of their shards as long as they stay rows of a matrix.
     """
     shape, padded = (
         tuple(side for axis, side in enumerate(sides) if axis not in gone)
@@ -146,7 +146,7 @@ def plan_squeeze(source: TensorSpec, gone: Collection[int], spec: DeviceSpec) ->
 
 
 def plan_unsqueeze_to_4d(source: TensorSpec, spec: DeviceSpec) -> Plan:
-    """Plan a view of the tensor "input" with four axes: the buffer keeps its padding, whatever its shards are."""
+    """Plan a view of the tensor "input" with four axes; the buffer keeps its padding for any shards."""
     more, padding = [1] * (RANK - len(source.shape)), [1] * (RANK - len(source.padded_shape))
     return _plan_view(source, (*more, *source.shape), (*padding, *source.padded_shape), spec)
 
@@ -157,7 +157,7 @@ def _plan_view(source: TensorSpec, shape: Shape, padded: Shape, spec: DeviceSpec
 
 
 class _Reshape(RowMover):
-    """A reshape with a place and a number for the padding, by programs that check their rows."""
+    """A reshape with a memory and a fill value for the padding, by programs that check their rows."""
 
     def __init__(
         self,
@@ -171,12 +171,12 @@ class _Reshape(RowMover):
         explicit: bool,
         filler: float | None,
     ) -> None:
-        """Prepares a reshape; ``explicit`` means that the caller gave ``where``, which else is the source's place."""
+        """Prepares a reshape; ``explicit`` means that the caller gave ``where``, not the source's memory."""
         self.explicit, self.filler = explicit and source.spec.layout is Layout.TILE, filler
         super().__init__(builder, source, shape, where, name, cores)
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
-        """The caller's place, or shards like the source's; BLOCK shards of the caller stay if they fit."""
+        """The caller's memory, or shards like the source's; the caller's BLOCK shards stay if they fit."""
         where = self.where
         if where.shard_spec is None:
             shards = self.source.spec.memory_config.shard_spec

@@ -28,7 +28,7 @@ SHOWS_PADDING = f"reshape_on_device: the padding of tiles shows, whose numbers t
 def plan_reshape_on_device(
     source: TensorSpec, shape: Shape, spec: DeviceSpec, *, place: MemoryConfig | None = None
 ) -> Plan:
-    """Plan the tensor "input" in another shape of four axes: a view in its buffer, or a tensor in a place."""
+    """Plan the tensor "input" in another shape of four axes: a view of its buffer, or a new tensor in a memory."""
     padded = source.padded_shape
     if len(padded) < RANK:
         raise DeviceError(f"{no_such_axis(len(padded), 3)}\n{WAY_OUT}")
@@ -60,7 +60,7 @@ def plan_reshape_on_device(
 
 
 def _stay_in_place(source: TensorSpec, shape: Shape) -> bool:
-    """Whether rows of the same length lie in the same places under another shape."""
+    """Whether rows of the same length keep their addresses with another shape."""
     lines, new_lines = source.shape[-2], shape[-2]
     return source.layout is Layout.ROW_MAJOR or lines == new_lines or not (lines % TILE or new_lines % TILE)
 
@@ -118,7 +118,7 @@ def _require_program(source: TensorSpec, shape: Shape, place: MemoryConfig) -> N
 
 
 def _buffers(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Two tiles on one core, and room to align what it reads; or the longer rows that a core of all cores moves."""
+    """For tiles, two tiles on one core and maybe an alignment buffer; for rows, the longer rows on all cores."""
     if source.layout is Layout.TILE:
         core = core_rectangle(1, 1)
         tiles = tile_buffer("tiles", BUFFERING, source.data_format, core)

@@ -14,7 +14,7 @@ from ops.programs.data_movement.roll import RollShards, roll_buffers
 
 
 def rolls_shards(source: TensorSpec) -> bool:
-    """Whether a program rolls a sharded tensor where it lies: one that fills its shards, without padding."""
+    """Whether a program rolls a sharded tensor in place: the tensor must fill its shards, without padding."""
     return source.shape == source.padded_shape and not is_uneven(source)
 
 

@@ -50,8 +50,8 @@ def plan_slice(
 ) -> Plan:
     """Plan a box of the tensor "input": the tensor itself, or a copy of it, if the box holds all of it.
 
-    A ``place`` of None is the tensor's own, in smaller shards; ``cores`` are those that may cut, None for all. A tensor
-    "target" of the caller's gets the box in its memory, whatever the place.
+    A ``place`` of None is the tensor's own memory, in smaller shards; ``cores`` are the cores that may work, None for
+    all. The caller's tensor "target" gets the box in its own memory, for any ``place``.
     """
     op = replace(_checked(source, begins, ends, steps), cores=cores)
 
@@ -145,10 +145,10 @@ def _cut(
     place: MemoryConfig | None,
     into: PlanTensor | None = None,
 ) -> PlanTensor:
-    """The box as a tensor, in the layout of the source; intermediate tensors are released, the last first.
+    """The box as a tensor, in the layout of the source; intermediate tensors are freed, the last first.
 
-    A program that makes the box at once writes it ``into`` a tensor of the caller's, if there is one; intermediate
-    tensors live until the call returns then.
+    A program that makes the box directly writes it ``into`` the caller's tensor if given; then intermediate tensors
+    live until the call returns.
     """
     spec, source_spec = builder.device_spec, source.spec
     where = source_spec.memory_config if place is None else place
@@ -237,9 +237,9 @@ def _nothing(
 
 
 def _cut_into_shards(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig) -> PlanTensor:
-    """The box in shards that the library chooses: the source's in its scheme, adjusted, or even ones of all cores.
+    """The box in shards that the library chooses: the source's, adjusted, for its scheme, or even ones on all cores.
 
-    The program writes the source's scheme; other shards are dealt afterwards. A whole tensor of that scheme stays.
+    The program writes the source's scheme; other shards need a reshard. A whole tensor of that scheme stays.
     """
     tensor, fitted = source.spec, None
     shards, stays = tensor.memory_config.shard_spec, tensor.memory_config.memory_layout is place.memory_layout
@@ -284,7 +284,7 @@ def _seen(box: TensorSpec, spec: DeviceSpec, *, tilized: bool) -> TensorSpec:
 
 
 def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> MemoryConfig:
-    """A sharded place for the box, on the same cores."""
+    """A sharded memory for the box, on the same cores."""
     shards = where.shard_spec
     if shards is None or len(op.shape) == 1:
         return where
@@ -309,9 +309,9 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
 def _by_way_of_rows(
     builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig, into: PlanTensor | None
 ) -> PlanTensor | None:
-    """The box by way of interleaved rows in L1, of shards of rows that the program can not read or write; else None.
+    """The box through interleaved rows in L1, if the program cannot read or write the shards of rows; otherwise None.
 
-    Where the box goes ``into`` a tensor of the caller's, it stays interleaved.
+    A box ``into`` a caller's tensor stays interleaved.
     """
     source_spec = source.spec
     if source_spec.layout is not Layout.ROW_MAJOR:

@@ -14,7 +14,7 @@ from ops.programs.data_movement.split import SplitWidth, split_buffers, split_co
 
 
 def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
-    """Plan the parts "output_0", "output_1" and so on of the tensor "input", which `split_cores` gives cores."""
+    """Plan the parts "output_0", "output_1" and so on of the tensor "input", on the cores of `split_cores`."""
     builder, cores = PlanBuilder(spec, {"input": source}), split_cores(source, parts, spec)
     if cores is None:
         raise NotSimulatedError(f"split: the grid has no cores for {parts} parts of {source.shape[-1]} columns; slice")
@@ -31,7 +31,7 @@ def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: Memor
 
 
 def parts_place(source: TensorSpec, sizes: Sequence[int], axis: int) -> MemoryConfig:
-    """Where parts of a tensor lie if nobody says: with the tensor, or in DRAM if equal parts leave its shards ragged.
+    """The default memory of parts of a tensor: the tensor's, or DRAM if its shards cannot be split equally.
 
     Each part takes an equal part of each shard: of its rows, or of its columns if the last axis is split.
     """
@@ -50,9 +50,9 @@ def parts_place(source: TensorSpec, sizes: Sequence[int], axis: int) -> MemoryCo
 def place_without_shards(
     source: TensorSpec, sizes: Sequence[int], axis: int, place: MemoryConfig, spec: DeviceSpec
 ) -> MemoryConfig:
-    """Where parts lie that shall be in a scheme without shards: in DRAM if they differ.
+    """The memory of parts if the caller gives a scheme without shards: DRAM if parts differ in size.
 
-    Equal parts keep a tensor's shards in its scheme, and otherwise get even ones on all cores.
+    Equal parts keep a tensor's shards in its own scheme, and get even shards on all cores in another scheme.
     """
     if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis]:
         return DRAM_MEMORY_CONFIG

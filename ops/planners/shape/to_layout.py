@@ -25,7 +25,7 @@ def plan_to_layout(
     cores: CoreRangeSet | None = None,
     free_l1: FreeL1 | None = None,
 ) -> Plan:
-    """Plan the tensor "input" in a layout; the tensor itself, whatever else is asked for, if it has that layout.
+    """Plan the tensor "input" in a layout; the tensor itself if it has that layout, whatever the other arguments.
 
     ``cores`` are the cores that may be used; None for all.
     """
@@ -66,8 +66,8 @@ def in_other_layout(
 ) -> PlanTensor:
     """A tensor in another layout; the tensor itself if it has that layout.
 
-    HEIGHT shards of rows that do not fill their tiles are padded by a program of their own before they are tilized.
-    `place` and `data_format` default to the tensor's own. A DeviceError refuses shards that do not hold whole tiles.
+    HEIGHT shards of rows that do not fill their tiles are padded by a separate program before they are tilized.
+    `place` and `data_format` default to the tensor's own. Raises DeviceError for shards of incomplete tiles.
     """
     spec = source.spec
     if spec.layout is layout:
@@ -95,7 +95,7 @@ def in_other_layout(
 
 
 def _require_tiles(place: MemoryConfig) -> None:
-    """Raises DeviceError for a place of shards that are no whole tiles, even of rows, or that are not known."""
+    """Raises DeviceError for a memory with shards of incomplete tiles (also for rows), or with unknown shards."""
     require_shard_spec(place, in_rows=False)
     ragged = None if place.shard_spec is None else ragged_tiles(place.shard_spec)
     if ragged is not None:
