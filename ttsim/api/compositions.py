@@ -464,8 +464,8 @@ def bitcast(
 
 def _prelu_of_channels(tensor: Tensor, weights: Tensor, place: MemoryConfig | None) -> Tensor:
     shape, volume = tensor.spec.shape, prod(weights.spec.shape)
-    if len(shape) == 1:
-        raise DeviceError(f"{no_such_axis(1)}\nprelu: the channels are axis 1")
+    if len(shape) < MATRIX_RANK:
+        raise DeviceError(f"{no_such_axis(len(shape), 1)}\nprelu: the channels are axis 1")
     if shape[1] != volume:
         raise DeviceError(
             f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {volume} and channel "

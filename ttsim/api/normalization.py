@@ -122,7 +122,8 @@ def l1_bytes_of(device: Device) -> int:
 def room_below(device: Device, result: TensorSpec | None) -> int:
     """Free bytes of a core below its lowest L1 buffer after the result is allocated."""
     machine, allocator = device.machine, device.machine.allocator
-    if result is not None and current().dispatch and result.memory_config.buffer_type is BufferType.L1:
+    in_l1 = result is not None and result.volume and result.memory_config.buffer_type is BufferType.L1
+    if result is not None and in_l1 and current().dispatch:
         allocator = allocator.copy()
         with suppress(OutOfMemoryError):  # the run says so
             allocator.allocate(result.buffer(device.spec))

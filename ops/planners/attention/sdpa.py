@@ -109,7 +109,7 @@ def _refusals(call: AttentionArguments, spec: DeviceSpec) -> Iterator[str]:
         )
     if call.mask is not None:
         yield from _refusals_of_mask(call, call.mask)
-    batch, heads = query.shape[0], side(query.shape, 1)
+    batch, heads = side(query.shape, 0), side(query.shape, 1)
     key_heads, rows, size, keys = side(key.shape, 1), side(query.shape, 2), side(query.shape, 3), side(key.shape, 2)
     if call.causal and rows != keys:
         yield f"Causal SDPA requires Q and K to have the same sequence length. Got Q: {rows}, K: {keys}"

@@ -6,7 +6,7 @@ from math import prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec, require_shard_spec
+from device.memory.layouts import TensorSpec, require_shard_spec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
@@ -379,8 +379,8 @@ def _vector_faults(call: NormArguments, name: str, vector: TensorSpec) -> Iterat
     advice = f"\n{'weight' if name == 'Gamma' else 'bias'}: give [1, {source.shape[-1]}] in TILE_LAYOUT"
     width, padded = source.padded_shape[-1], vector.padded_shape
     if vector.layout is Layout.TILE:
-        if padded[-1] != width or vector.shape[-1] < source.shape[-1]:
-            sides = (source.shape[-1], width, vector.shape[-1], padded[-1])
+        if padded[-1] != width or side(vector.shape, -1) < source.shape[-1]:
+            sides = (source.shape[-1], width, side(vector.shape, -1), padded[-1])
             yield (
                 f"Input and {low} padded widths must match and {low} logical width must be >= input logical width "
                 f"(otherwise valid input columns would be {'multiplied by' if name == 'Gamma' else 'offset by'} {low} "
@@ -485,9 +485,9 @@ def _block_faults(source: TensorSpec, program: NormProgram, spec: DeviceSpec) ->
             f"block_h ({program.block_h}) must equal ceil(Mt / {of[1]}) ({div_up(rows, down)}); Mt={rows}, "
             f"{of[1]}={down}{advice}"
         )
-    for name, side, block in (("height", 0, program.block_h), ("width", 1, program.block_w)):
-        if block * TILE != shards.shape[side]:
+    for name, axis, block in (("height", 0, program.block_h), ("width", 1, program.block_w)):
+        if block * TILE != shards.shape[axis]:
             yield (
-                f"Block {name} * tile_{name} must match shard shape[{side}], got {block * TILE} vs "
-                f"{shards.shape[side]}{advice}"
+                f"Block {name} * tile_{name} must match shard shape[{axis}], got {block * TILE} vs "
+                f"{shards.shape[axis]}{advice}"
             )

@@ -61,7 +61,7 @@ def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
 
 def _view_refusal(source: TensorSpec, shape: Shape) -> str | None:
     """The library's error text for a view that would change the order of elements; None if it does not."""
-    (lines, columns), (new_lines, new_columns) = ((1, *sides)[-2:] for sides in (source.shape, shape))
+    (lines, columns), (new_lines, new_columns) = ((1, 1, *sides)[-2:] for sides in (source.shape, shape))
     if columns != new_columns:
         return (
             "The last dimension can not change in view, attempting to change last dimension from "

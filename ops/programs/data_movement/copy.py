@@ -22,7 +22,7 @@ import numpy as np
 
 from device.cores import CoreRange, CoreRangeSet, first_cores
 from device.matrix_unit.packer import typecast, without_nan
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, side
 from device.memory.memory_config import TILE, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import BFLOAT16, Array, DataFormat, Integers, div_up, round_up
 from device.plan import Operation, Plan
@@ -313,7 +313,7 @@ def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: in
     def part(pages: Pages, tensor: TensorSpec) -> Pages:
         if pages.tiles:
             return replace(pages, core_pages=tile_rows * width_tiles)
-        page_bytes = row_bytes(tensor, min(width_tiles * TILE, tensor.shape[-1]))
+        page_bytes = row_bytes(tensor, min(width_tiles * TILE, side(tensor.shape, -1)))
         return replace(pages, core_pages=sticks, page_bytes=page_bytes, all_pages=div_up(pages.all_bytes, page_bytes))
 
     read, written = part(sides.read, sides.source), part(sides.written, sides.target)
@@ -457,7 +457,7 @@ def _tilize_pages(sides: Sides, blocks: TileBlocks | None, spec: DeviceSpec, *, 
     """Tilizes sticks; a program that pads fills the rows below each image. Shards are processed in place."""
     writes = tile_writes(spec)
     source, target = sides.source, sides.target
-    filled = target.padded_shape[-2] - (1, *source.shape)[-2]  # a vector is one row
+    filled = target.padded_shape[-2] - side(source.shape, -2)  # a vector is one row
     images, columns = div_up(prod(source.shape[:-2]), sides.cores.num_cores()), target.padded_shape[-1]
     access = Access.BATCH if writes is Access.FLUSH else Access.WAIT if pads else Access.STICKS
     if blocks is not None:

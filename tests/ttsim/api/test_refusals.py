@@ -703,6 +703,13 @@ REFUSED = [
     # rows of a table
     ("1x8 rows uint32 + 14x32 rows", lambda x, y: ttnn.embedding(x, y, memory_config=place("height/8x32/1 dram")),
      "Device: Embedding sharded Row Major output must be in L1: the reader writes rows straight into its own shard"),
+    # tensors without axes
+    ("32x64 tile", lambda x: ttnn.prelu(ttnn.sum(x, dim=None), x),
+     "Device: ShapeBase[] index out of range. 1 not in [-4, 0)"),
+    ("32x64 tile", lambda x: ttnn.rms_norm(x, bias=ttnn.sum(x, dim=None)),
+     "Device: Input and beta padded widths must match and beta logical width must be >= input logical width"),
+    ("32x64 tile", lambda x: ttnn.transformer.scaled_dot_product_attention(*[ttnn.sum(x, dim=None)] * 3),
+     "Device: ShapeBase[] index out of range. 0 not in [-4, 0)"),
     # rotary embeddings of other ranks
     ("32x64 tile", lambda x: ttnn.experimental.rotary_embedding_llama(*[ttnn.sum(x, dim=None)] * 4),
      "Device: ShapeBase[] index out of range. 0 not in [-4, 0)"),

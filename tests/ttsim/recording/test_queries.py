@@ -363,6 +363,25 @@ def test_a_description_is_reshaped_like_a_tensor(device):
     assert reports[0] == reports[1]
 
 
+@pytest.mark.parametrize(
+    ("op", "layout", "others"),
+    [
+        (ttsim.untilize, TILES, []),
+        (ttsim.tilize_with_zero_padding, ttsim.ROW_MAJOR_LAYOUT, []),
+        (ttsim.view, TILES, [[1]]),
+        (ttsim.mse_loss, ttsim.ROW_MAJOR_LAYOUT, [spec(128, memory=DRAM)]),
+    ],
+)
+def test_a_tensor_without_axes_is_timed(device, op, layout, others):
+    described = ttsim.TensorSpec((), ttsim.bfloat16, layout)
+    assert graph.query_op_runtime(op, device, described, *others).status is graph.ExecutionStatus.Success
+
+
+@pytest.mark.parametrize("op", [ttsim.rms_norm, ttsim.layer_norm])
+def test_a_norm_of_no_elements_in_l1_is_timed(device, op):
+    assert graph.query_op_runtime(op, device, spec(0, 32)).status is graph.ExecutionStatus.Success
+
+
 def test_a_result_without_axes_is_timed(device):
     report = ttsim.estimate_cycles(
         ttsim.sum, spec(2, 64, 64, memory=DRAM), output_layout=ttsim.ROW_MAJOR_LAYOUT, device=device
