@@ -118,6 +118,12 @@ def validate(call: PoolArguments, *, strict: bool) -> None:
         raise DeviceError(text)
 
 
+def require_rank(call: PoolArguments) -> None:
+    """Raises DeviceError for images of a rank, or of sides, that the library does not pool."""
+    for text in _rank_refusals(call):
+        raise DeviceError(text)
+
+
 def require_volume(call: PoolArguments, plan: Plan) -> None:
     """Raises ArgumentError for other images than the tensor's, which the real library reads if it has a program."""
     refused = any(isinstance(step, Operation) and step.refused for step in plan.steps)

@@ -1,5 +1,6 @@
 """ttnn.max_pool2d, avg_pool2d and the adaptive pools."""
 
+from dataclasses import replace
 from math import nan
 
 from device.errors import ArgumentError
@@ -12,6 +13,7 @@ from ops.planners.pool import (
     is_global,
     plan_pool2d,
     require_numbers,
+    require_rank,
     require_volume,
     validate,
 )
@@ -381,6 +383,10 @@ def _pooled(
 ) -> tuple[Tensor, ...]:
     """The results of a call: the pooled images, and the indices of the maxima if requested."""
     device = required_device(call.function, input_tensor)
+    if len(input_tensor.shape) == 2 and not is_global(call):  # an image [H, W] of one channel
+        require_rank(call)
+        input_tensor = reshape(input_tensor, (1, *call.image, 1))
+        call = replace(call, source=input_tensor.spec)
     reads = device.strict or device.values != "off"  # of another volume, nothing but the plan is known
     validate(call, strict=reads)
     if device.strict and not is_global(call):

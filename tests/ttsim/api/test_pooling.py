@@ -37,6 +37,14 @@ def test_the_largest_number_under_every_window(device, layout):
     assert tuple(result.shape) == (1, 1, 18, 16)
 
 
+@pytest.mark.parametrize("layout", [ttnn.ROW_MAJOR_LAYOUT, ttnn.TILE_LAYOUT])
+def test_an_image_without_axes_of_batches_and_channels(device, layout):
+    image = np.arange(32 * 32, dtype=np.float32).reshape(32, 32) % 256  # bfloat16 holds them
+    x = ttnn.from_numpy(image, ttnn.bfloat16, layout=layout, device=device)
+    result = ttnn.max_pool2d(x, 1, 32, 32, 1, (2, 2), (2, 2), (0, 0), (1, 1))
+    assert np.array_equal(result.to_numpy().reshape(16, 16), image.reshape(16, 2, 16, 2).max((1, 3)))
+
+
 def test_windows_may_end_behind_the_image_with_ceil_mode(device):
     result = pooled(device, padding=(0, 0), ceil_mode=True)
     assert np.array_equal(result.to_numpy(), expected(0))
