@@ -58,7 +58,7 @@ class Averaging:
         return lengths
 
     def list_words(self, frame: PaddedInput, *, output_rows: int, cores: int) -> int:
-        """uint16 words of a core's list of scalars: an entry for every run of equal ones, as many as on any core."""
+        """uint16 words of the longest list of scalars of a core: an entry for every run of equal scalars."""
         counts = self.counts(frame).ravel()
         differs: list[bool] = (counts != np.roll(counts, 1)).tolist()
         changes: list[int] = [0, *accumulate(differs)]  # before each output of an image
@@ -73,7 +73,7 @@ class Averaging:
 
 
 def _list_starts(frame: PaddedInput, output_rows: int, cores: int) -> Iterator[int]:
-    """The first output of each core's list within its image; behind the last image the library begins again."""
+    """The first output of each core's list within its image; the library wraps around after the last image."""
     size, output, start = frame.rows.outputs * frame.columns.outputs, 0, 0
     for _ in range(cores):
         yield start
@@ -103,7 +103,7 @@ def averages(
 ) -> Array:
     """[outputs, columns, C] Dst of the averages of windows over rows of a frame, bfloat16 numbers as float32.
 
-    ``counts`` [outputs, columns] are those of the windows. ``chunk`` numbers of a window are summed up at a time.
+    ``counts`` [outputs, columns] are the element counts of the windows. ``chunk`` elements are summed at a time.
     """
     rows, columns = frame.rows, frame.columns
     outputs, taps = len(counts), [*product(range(rows.kernel), range(columns.kernel))]

@@ -30,7 +30,7 @@ WIDEST = 8  # tiles of channels that are reduced at once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BilinearUpsample(DataMovement):
-    """Images [N, H, W, C] with more rows and columns, whose pixels lie between those of the images."""
+    """Images [N, H, W, C] with more rows and columns, interpolated between the pixels of the images."""
 
     shape: tuple[int, ...]
     scale: tuple[int, int]  # Down and across
@@ -97,9 +97,9 @@ class BilinearUpsample(DataMovement):
 
 
 def _places(side: int, factor: int) -> tuple[Integers, Integers]:
-    """[2, side * factor] pixels that each output lies between; and [factor] their distance from the first, by phase.
+    """[2, side * factor] the two neighbor pixels of each output; and [factor] its distance from the first, by phase.
 
-    The distance has `FIXED_BITS` behind the point, in which a third and other factors are cut off.
+    The distance is truncated to `FIXED_BITS` fraction bits.
     """
     half, inverse = FIXED_ONE >> 1, np.float32(1) / np.float32(factor)
     step = int(inverse * np.float32(FIXED_ONE))

@@ -183,12 +183,12 @@ def row_bytes(tensor: TensorSpec, columns: int | None = None) -> int:
 
 
 def shard_row_bytes(tensor: TensorSpec, place: MemoryConfig) -> int:
-    """Bytes of a row of a place's shards, for a tensor without shared exponents; 0 if the place has no shards."""
+    """Bytes of a shard row in a memory, for a tensor without shared exponents; 0 without shards."""
     return 0 if place.shard_spec is None else row_bytes(tensor, place.shard_spec.shape[1])
 
 
 def rows_follow(tensor: TensorSpec, columns: int, spec: DeviceSpec) -> bool:
-    """Whether rows with so many columns are contiguous in L1."""
+    """Whether rows with this number of columns are contiguous in L1."""
     return row_bytes(tensor, columns) % spec.l1.alignment_bytes == 0
 
 
@@ -203,7 +203,7 @@ def aligned_page(tensor: TensorSpec, spec: DeviceSpec) -> int:
 
 
 def in_dram(tensor: TensorSpec) -> bool:
-    """Whether a tensor lies in DRAM."""
+    """Whether a tensor is in DRAM."""
     return tensor.memory_config.buffer_type is BufferType.DRAM
 
 
@@ -301,7 +301,7 @@ def require_cores(
 
 
 def require_among(result: TensorSpec, cores: CoreRangeSet, grid: GridSpec, *, program: str, owner: str) -> None:
-    """Raises DeviceError for a result in shards on a core beside the `page_cores` of a program.
+    """Raises DeviceError for a sharded result on a core outside the `page_cores` of a program.
 
     ``program`` is the library's name of the program, which lists the cores column by column.
     """

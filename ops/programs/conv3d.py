@@ -60,7 +60,7 @@ class Conv3d(DataMovement):
 
     @property
     def partials_format(self) -> DataFormat:
-        """Format of the sums of a block, and of those that are added to them."""
+        """Format of the partial sums of a block."""
         return FLOAT32 if self.fp32_dest and self.in_blocks > 1 else self.in_format
 
     @property
@@ -71,7 +71,7 @@ class Conv3d(DataMovement):
 
     @property
     def subblock_rows(self) -> tuple[int, ...]:
-        """Rows of tiles that a sub-block may have, of which one half of Dst holds all columns; the most come first."""
+        """Possible heights of a sub-block in tiles, limited by half of Dst with all columns; the largest first."""
         high, _, wide = self.tiles
         most = (4 if self.fp32_dest else 8) // wide or 1
         return tuple(rows for rows in range(most, 0, -1) if high % rows == 0)
@@ -104,7 +104,7 @@ class Conv3d(DataMovement):
         return result.reshape(self.shape[0], *self.out_sides, self.out_channels)
 
     def _places(self, axis: int) -> Integers:
-        """[outputs, taps] place of each tap in the volume; -1 in the zeros around it."""
+        """[outputs, taps] index of each tap in the volume; -1 for the zeros around it."""
         first = np.arange(self.out_sides[axis])[:, None] * self.stride[axis] - self.padding[axis]
         taps = first + np.arange(self.kernel[axis]) * self.dilation[axis]
         last = self.shape[1 + axis] - 1
@@ -173,7 +173,7 @@ class Conv3d(DataMovement):
 
 
 def _gathered(volume: Array, places: list[Integers], kernel: tuple[int, ...]) -> Array:
-    """[positions, taps, channels] of a volume; zeros at places of -1."""
+    """[positions, taps, channels] of a volume; zeros for indices of -1."""
     found = np.zeros((*map(len, places), *kernel, volume.shape[-1]), np.float32)
     for taps in product(*map(range, kernel)):
         index = [axis_places[:, tap] for axis_places, tap in zip(places, taps, strict=True)]
@@ -190,9 +190,9 @@ def _packed(dst: Array, data_format: DataFormat, arithmetic: Arithmetic, mode: M
 
 
 def conv3d_buffers(op: Conv3d, shard_positions: int, *, place_bytes: int = 0) -> tuple[CircularBuffer, ...]:
-    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, a position, those of windows.
+    """Patches as rows and tiles, weights, sums, rows of the result, additions, bias, a position, positions of windows.
 
-    ``place_bytes`` hold the first row and column of masked volumes that are part of larger ones.
+    ``place_bytes`` is the room for the first row and column of masked volumes that are part of larger volumes.
     """
     (high, deep, wide), form, cores = op.tiles, op.in_format, op.cores
     patches = prod(op.out_positions)

@@ -91,7 +91,7 @@ class GridSample(DataMovement):
         return result.reshape(self.result_shape)
 
     def _prepared(self, grid: Array) -> tuple[Integers, Array]:
-        """[points, 2] first corner, row and column, and [points, 4] weights; integers lie in the bits of bfloat16."""
+        """[points, 2] first corner, row and column, and [points, 4] weights; bfloat16 bits represent the integers."""
         points = np.ascontiguousarray(grid).reshape(-1, PREPARED[self.mode])
         return points.view(np.int16)[:, :2].astype(np.int64), points[:, 2:].astype(np.float32)
 
@@ -171,7 +171,7 @@ def row_cores(shape: Sequence[int], spec: DeviceSpec) -> CoreRangeSet:
 
 
 def scale_of(side: int, *, align_corners: bool) -> tuple[np.float32, np.float32]:
-    """What a coordinate is multiplied by, and what is added then, to give a place among so many pixels."""
+    """Factor and offset from a coordinate to a position along an axis of ``side`` pixels."""
     if align_corners:
         half = np.float32(side - 1) * np.float32(0.5)
         return half, half

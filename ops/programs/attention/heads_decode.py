@@ -65,7 +65,7 @@ class JoinDecodeHeads(DataMovement):
 
 
 def _halves(read: TensorSpec, written: TensorSpec, core_pages: int) -> Movement:
-    """Every core of the written shards reads half rows of tiles, one request after the other."""
+    """Every core of the written shards reads half rows of tiles, one request at a time."""
     cores = written.shards.grid
     page_bytes = HALF_ROW * (read.data_format.element_bytes or 0)
     pages = Pages(

@@ -78,9 +78,9 @@ class RotaryLlama(DataMovement):
 def rotary_llama_buffers(
     op: RotaryLlama, tensors: Sequence[PlanTensor], output: PlanTensor
 ) -> tuple[CircularBuffer, ...]:
-    """The buffers of the tensors, of three steps between, and of the result; in decode, tensors lie in them.
+    """The buffers of the tensors, of three intermediate steps, and of the result; in decode, views of tensors.
 
-    Whole sequences have a scratchpad of a row of tiles, too.
+    Whole sequences also have a scratchpad of a row of tiles.
     """
     between = [tile_buffer(name, op.wide, BFLOAT16, op.cores) for name in ("turned", "cosine_part", "sine_part")]
     names = ("input", "cos", "sin", "trans_mat")

@@ -1,7 +1,7 @@
 """The program of scaled dot-product attention: scores, their softmax, and the weighted values.
 
 Source: tt-metal 0.81.1 (transformer/sdpa), compared with recorded plans. Values were never compared with the kernel,
-which goes through keys chunk by chunk.
+which processes keys in chunks.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def weighted(scores: Array, value: Array, scale: float, *, wide: bool, sink: Arr
 
 
 def score_tile_cycles(spec: DeviceSpec, wide: int, phases: int) -> float:
-    """Cycles of a tile of scores in the products of heads of so many tiles, and in the softmax."""
+    """Cycles of a tile of scores in the products of heads of this width in tiles, and in the softmax."""
     costs = spec.costs_of(ComputeCosts)
     products = 2 * wide * spec.compute.phase_cycles * phases
     softmax = 2 * (unpack_tile_cycles(spec, BFLOAT16.tile_bytes) + pack_tile_cycles(spec, BFLOAT16.tile_bytes))
@@ -46,7 +46,7 @@ def score_tile_cycles(spec: DeviceSpec, wide: int, phases: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledDotProduct(DataMovement):
-    """softmax(q @ k.T * scale + mask) @ v, head by head; heads of q share those of k and v.
+    """softmax(q @ k.T * scale + mask) @ v by head; several heads of q share a head of k and v.
 
     The mask and the sinks of the heads, [1, heads, 1, 1], follow the operands if there are any.
     """

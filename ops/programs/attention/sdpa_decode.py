@@ -1,6 +1,6 @@
 """The program of attention of one token per user: queries [1, users, heads, size], keys and values in a cache.
 
-Cores share the chunks of keys of a head, and the first of them joins the parts. Source: tt-metal
+Cores share the chunks of keys of a head, and their first core joins the parts. Source: tt-metal
 (transformer/sdpa_decode), compared with plans of ttnn 0.81.1. Values were never compared with the kernel.
 """
 

@@ -174,7 +174,7 @@ def _batch(mask: Array) -> int:
 
 
 def _row_by_row(mask: Array, shape: tuple[int, ...]) -> Array:
-    """A mask's rows for all rows of a batch: tiles of rows come again as often as needed; padding adds zero."""
+    """A mask's rows for all rows of a batch: tiles of rows are repeated as often as needed; padding adds zero."""
     _, heads, rows, columns = shape
     own = mask.reshape(_batch(mask), -1, mask.shape[-1])
     whole = np.zeros((own.shape[0], round_up(own.shape[1], TILE), own.shape[2]), np.float32)

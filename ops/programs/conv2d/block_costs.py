@@ -50,7 +50,7 @@ class Shipment(NamedTuple):
 
 
 class ConvSteps(NamedTuple):
-    """The steps of one core; None for a step that the program does not have."""
+    """The steps of a core; None for a step that the program does not have."""
 
     start: Task  # From the start of the program until a processor begins
     config: Task | None  # A reader fetches its indices from DRAM

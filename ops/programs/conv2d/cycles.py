@@ -201,8 +201,8 @@ def least_cycles_of_blocks(op: Conv2dOp, spec: DeviceSpec, *, any_cores: bool = 
     """A lower bound of `least_cycles` of all programs on the cores of a program, whatever their blocks and readers.
 
     With `any_cores`, of all programs of the same scheme: the given one has the most cores for rows. With `joins_rows`,
-    kernel rows may be joined. Heights only share out the tile rows, and depths the K tiles: so what is spent on each
-    block counts once, and each core of a WIDTH program gathers and tilizes all rows of its own channels.
+    kernel rows may be joined. Block heights only divide the tile rows, and depths the K tiles: so costs per block
+    count once, and each core of a WIDTH program gathers and tilizes all rows of its own channels.
     """
     layout, scheme = _in_whole_shards(op.layout), op.layout.scheme
     rows = layout.shards.out_row_tiles if scheme is not WIDTH else max(1, layout.shards.out_rows // TILE)

@@ -27,7 +27,7 @@ CACHE_SIZE: Final = 64  # convolutions whose strips are cached
 
 @dataclass(frozen=True, slots=True)
 class GatheredInput:
-    """A convolution and how its numbers are read."""
+    """A convolution, and the conversions of its operands."""
 
     op: Conv2dOp
     arithmetic: Arithmetic  # Exact or fast

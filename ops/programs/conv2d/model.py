@@ -68,8 +68,8 @@ class Piece(NamedTuple):
 def convolved(op: Conv2dOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
     """The output [1, 1, N*OH*OW, O] of a conv2d program, in storage of the output format.
 
-    The inputs are sticks [..., C] in storage of the halo's format or of the input's, the prepared weights
-    [..., rows, O_pad] and, if there is one, the prepared bias [..., O_pad].
+    The inputs are sticks [..., C] in storage of the halo's or the input's format, the prepared weights
+    [..., rows, O_pad] and optionally the prepared bias [..., O_pad].
     """
     sticks, weights, *biases = map(given, inputs)
     sticks, weights, bias = matrix(sticks), matrix(weights), row(biases[0]) if biases else None
@@ -109,9 +109,9 @@ def convolve_into(
     """Computes all outputs of a frame, which is the image with zeros around and between its pixels, in place.
 
     The result is [N, rows, columns, channels] in storage of ``out_format``, to which finished blocks are packed: with O
-    channels, or as many as fill the last group of a block float. The axes of the frame say which elements are its
-    outputs. The image has zeros as far as any window reaches. A bias [O_pad] that is shorter was prepared for fewer
-    columns, and has zeros behind it. Without a compiled loop, runs of outputs go step by step.
+    channels, rounded up to the group size of a block float. The axes of the frame say which elements are its outputs.
+    The image has zeros as far as any window reaches. A shorter bias was prepared for fewer columns, and is extended
+    with zeros. Without a compiled loop, runs of outputs are computed step by step.
     """
     op, arithmetic, mode, problem = context.op, context.arithmetic, context.mode, context.op.problem
     width = round_up(problem.out_channels, HALF if problem.out_format.is_block else 1)
@@ -188,7 +188,7 @@ def _unpacked(context: GatheredInput, values: Array) -> Array:
 def loop_for(context: GatheredInput, out_format: DataFormat, elements: int) -> FusedLoop | None:
     """The compiled loop for a convolution of `elements` outputs, packed to `out_format`; None if runs go step by step.
 
-    A loop makes one product of a block, and only the bias and the packer (with its ReLU) turn the sums into outputs.
+    A loop computes one product per block; the sums become outputs only by the bias and the packer (with its ReLU).
     """
     op = context.op
     relu = op.activation is not None and op.activation[0] == "relu"

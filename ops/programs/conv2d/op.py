@@ -83,7 +83,7 @@ def _exchanged_blocks(layout: ConvPartition) -> int:
 def buffer_requests(conv: ConvBuffers) -> list[CircularBuffer]:
     """The circular buffers of a conv2d program, in order of allocation (docs/reference/planning.md, Circular buffers).
 
-    Those that lie on a tensor's shard name it "output", "halo" or "reader_indices" (`placed_buffers`).
+    Views of a tensor's shard name the tensor: "output", "halo" or "reader_indices" (`placed_buffers`).
     """
     cores, sizes = conv.layout.program_cores, _buffer_sizes(conv)
     output_bytes = next(pages * page_bytes for name, pages, page_bytes, _, _ in sizes if name == OUTPUT_BUFFER)
@@ -146,7 +146,7 @@ def _buffer_sizes(conv: ConvBuffers) -> tuple[tuple[str, int, int, DataFormat, s
 
 
 def depthwise_weight_tiles(layout: ConvPartition) -> int:
-    """Tile rows of weights in L1 of channels by themselves: those of all taps that are read at once."""
+    """Tile rows of depthwise weights in L1: those of all taps that are read at once."""
     taps = layout.blocks.act_w_tiles // div_up(layout.shards.in_width, TILE) if layout.scheme is HEIGHT else 1
     return layout.blocks.act_h_tiles * taps
 
@@ -240,9 +240,9 @@ def estimated_halo_bytes(problem: ConvProblem, nhw_cores: int, shard_width: int)
 def estimate_layout(layout: ConvPartition, alignment: int | None, halo_bytes: int) -> L1Estimate:
     """Estimate a partition and its halo: all but HEIGHT multicast, every output row has a reader index.
 
-    `alignment` is that of the channels before the weights are prepared; None where the estimate knows the prepared
-    weights. A DeviceError refuses an activation block higher than a core's share of the output, and readers of a block
-    float that would reuse activations.
+    `alignment` is the alignment of channels before the weights are prepared; None if the estimate knows the prepared
+    weights. Raises DeviceError for an activation block higher than a core's share of the output, and for readers that
+    would reuse activations of a block float.
     """
     problem, options, shards, blocks = layout.problem, layout.options, layout.shards, layout.blocks
     if blocks.act_h_tiles > shards.out_row_tiles:
@@ -404,8 +404,8 @@ def width_refusal(
 ) -> str | None:
     """Why the WIDTH program cannot walk through its blocks, with the real library's text and ours; None if it can.
 
-    `given_width` is the channels of a shard of the input as it lies, `prepared_rows` the rows of the prepared weights;
-    None stands for those of the partition.
+    `given_width` is the shard width of the input in channels, `prepared_rows` the rows of the prepared weights; None
+    means the values of the partition.
     """
     if layout.scheme is not WIDTH:
         return None
@@ -511,7 +511,7 @@ class Conv2dOp(ConvOp):
 
     @property
     def weight_readers(self) -> int:
-        """Cores that read weights from DRAM: HEIGHT one for all, BLOCK one for each slice of channels, WIDTH all."""
+        """Number of cores that read weights from DRAM: HEIGHT one, BLOCK one per slice of channels, WIDTH all."""
         return 1 if self.layout.scheme is HEIGHT else self.layout.out_config.channel_cores
 
     @property

@@ -53,7 +53,7 @@ def channel_alignment(
 ) -> int:
     """Channels per core are a multiple of this number (docs/reference/planning.md, Alignment).
 
-    `scheme` is the memory layout of the tensor that is aligned, `shard_width` the width of its shard, if it has one.
+    `scheme` is the memory layout of the aligned tensor, `shard_width` the width of its shard, if it is sharded.
     """
     if matmul or scheme is WIDTH or not (row_major or sliced):
         return TILE
@@ -231,7 +231,7 @@ class ConvPartition:
 
     @property
     def output_memory(self) -> MemoryConfig:
-        """The place of the output; WIDTH shards are padded to tiles only here."""
+        """The memory config of the output; WIDTH shards are padded to tiles only here."""
         return sharded_memory(self.out_config, round_up(self.shards.out_rows, TILE), self.shards.out_width)
 
 
@@ -304,7 +304,7 @@ def parallel_config(
 def _output_cores(
     config: ParallelConfig, problem: ConvProblem, options: ConvOptions, grid: GridSpec, *, matmul: bool
 ) -> ParallelConfig:
-    """Cores of the output: those of the input's rows, and the cores of channels that are not empty.
+    """Cores of the output: the cores of the input's rows, and the nonempty cores of channels.
 
     Raises DeviceError if the caller's grid does not fit the scheme, or the cores of the rows.
     """
@@ -364,8 +364,8 @@ def act_block_height(out_rows: int, override_rows: int) -> int:
 def k_block_tiles(config: ParallelConfig, shards: Shards, kernel: tuple[int, int], options: ConvOptions) -> int:
     """Width of one K block in tiles: a kernel row (of one channel shard), or for WIDTH a channel shard's whole window.
 
-    Where kernel rows are joined, a HEIGHT or BLOCK core takes all kernel rows of its shard at once. A DeviceError
-    refuses parts of a WIDTH shard's window that are narrower than a tile.
+    If kernel rows are joined, a HEIGHT or BLOCK core reads all kernel rows of its shard at once. Raises DeviceError for
+    parts of a WIDTH shard's window that are narrower than a tile.
     """
     if config.scheme is not WIDTH:
         kernel_rows = kernel[0] if options.joins_kernel_rows(config.scheme) else 1
@@ -399,9 +399,9 @@ def plan_blocks(
 
 
 def _depthwise_blocks(problem: ConvProblem, blocks: Blocks, in_width: int, packet_bytes: int) -> Blocks:
-    """The blocks of channels by themselves.
+    """The blocks of a depthwise convolution.
 
-    All taps at once where they are neighbors, whole tiles wide, and fit a packet; else one tap after the other.
+    All taps at once if they are contiguous, whole tiles wide, and fit a packet; otherwise tap by tap.
     """
     taps, tap_bytes = problem.kernel[1], in_width * (problem.act_format.element_bytes or 0)
     neighbors = in_width % TILE == 0 and problem.frame.columns.dilation == 1
@@ -421,10 +421,10 @@ def partition_conv(
 ) -> ConvPartition:
     """Shards, blocks and readers of a convolution whose input lies on `config`; `alignment` divides its shards' width.
 
-    In estimates the choice of readers has an alignment of its own, `reader_alignment`.
+    In estimates the choice of readers uses another alignment, `reader_alignment`.
 
     Raises:
-        DeviceError: The blocks cannot be cut, no activation can be reused, or the given output grid does not fit.
+        DeviceError: No valid blocks exist, no activation can be reused, or the given output grid does not fit.
     """
     out_config = _output_cores(config, problem, options, spec.grid, matmul=matmul)
     in_rows, in_width = input_shard(

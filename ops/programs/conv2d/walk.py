@@ -71,7 +71,7 @@ class ConvTiming(NamedTuple):
 
 
 def time_conv(op: Conv2dOp, spec: DeviceSpec, steps: ConvSteps | None = None) -> ConvTiming:
-    """The cores of a program after its end; `steps` are those of the program where they are known already."""
+    """The cores of a program after its end; `steps` are the steps of the program if already known."""
     steps = steps or conv_steps(op, spec)
     timing = begin([op], steps, spec)
     biases = iter([steps.bias])  # read behind the first block's weights
@@ -135,7 +135,7 @@ def walk_blocks(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: E
 
 
 def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending: Ending, *, first: bool) -> None:
-    """A HEIGHT block: every core gathers its rows; one core reads the weights for all, once for several blocks."""
+    """A HEIGHT block: every core gathers its rows; one core reads all cores' weights, once for several blocks."""
     for k_block in range(op.layout.blocks.k_blocks):
         for core in cores:
             if steps.reused_reads is not None:
@@ -163,7 +163,7 @@ def _height_block(op: Conv2dOp, steps: ConvSteps, cores: Sequence[Core], ending:
 
 
 def _gather_reusing(op: Conv2dOp, steps: ConvSteps, again: tuple[Task, Task], core: Core) -> None:
-    """A block whose readers reuse the data of the image row above, and hold one such row.
+    """A block whose readers reuse the data of the image row above, and keep one such row.
 
     Each reader begins with whole windows; for every further image row it reads only the last kernel row, as soon as all
     of the previous row is tilized. Tile rows of the two readers are tilized alternately.

@@ -19,17 +19,17 @@ uint32 = np.uint32
 @called_with(*(_CALL.format(readonly(words, 3), readonly("int64", 2)) for words in ("uint16", "uint32", "uint64")))
 @compiled
 def place_rows(words: Array, begin: int, end: int, sizes: Any, rows: Array, mantissa_bits: int, matrix: Array) -> bool:
-    """Some numbers of a weight, in place; False if one is too large for float32 sums.
+    """Writes values of a weight to their positions in the matrix; False if a value is too large for float32 sums.
 
     Args:
         words: Unsigned [parts, output channels of a group, words]: a part is an input channel or, where output channels
             come first, a group; its words are the kernels of its input channels, one, two or four numbers in each.
-        begin: The first words that are placed, of all output channels: its number, counted part by part.
-        end: Where they end.
+        begin: The first word to write, of all output channels, counted part by part.
+        end: The end of the words to write, exclusive.
         sizes: Bits of a number (32 for float32, 16 for bfloat16), input channels of a part, and of a group.
         rows: [taps, input channels] the row of the matrix for each.
         mantissa_bits: Width of a magnitude.
-        matrix: uint16 [rows, columns], bit patterns of bfloat16; zeros where no number comes to lie.
+        matrix: uint16 [rows, columns], bit patterns of bfloat16; zeros elsewhere.
     """
     bits, in_part, in_group = sizes
     together, outs, up, taps = words.itemsize * 8 // bits, words.shape[1], int32(32 - bits), len(rows)

@@ -245,7 +245,7 @@ def _prepared_by_loops(weights: Array, places: Integers, layout: WeightsLayout) 
 def _words(weights: Array, parts: int, numbers: int) -> Array:
     """The bit patterns of a weight as read-only unsigned [parts, output channels, words].
 
-    A word holds one, two or four of the numbers that are contiguous in each part's output channel.
+    A word has one, two or four values that are contiguous in each part's output channel.
     """
     size = gcd(numbers * weights.itemsize, 8)
     flat = np.ascontiguousarray(weights).reshape(-1).view(f"u{size}")
@@ -256,7 +256,7 @@ def _words(weights: Array, parts: int, numbers: int) -> Array:
 def prepare_bias(bias: Array, layout: WeightsLayout) -> Array:
     """Lay out a bias of O values as a row of tiles in the weights dtype, [32, padded_out_channels]; rows 1 to 31 are 0.
 
-    The storage is that of ``layout.data_format``. An ArgumentError refuses another number of values.
+    The storage is that of ``layout.data_format``. Raises ArgumentError for another number of values.
     """
     if bias.size != layout.out_channels:
         raise ArgumentError(

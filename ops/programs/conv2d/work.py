@@ -26,7 +26,7 @@ from ops.programs.conv2d.walk import fetches_partials
 
 
 def conv_transfers(op: Conv2dOp, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """Weights from DRAM to their readers and on to all cores that multiply with them, and blocks of activations.
+    """Transfers of weights from DRAM to their readers and on to all cores that use them, and of activation blocks.
 
     The processor that reads weights uses the first network, the one that sends activations the second.
     """
@@ -38,7 +38,7 @@ def conv_transfers(op: Conv2dOp, spec: DeviceSpec) -> tuple[Transfer, ...]:
 
 
 def weight_transfers(op: Conv2dOp, spec: DeviceSpec, read_bytes: int, sent_bytes: int) -> tuple[Transfer, ...]:
-    """Bytes of weights or bias from DRAM to their readers, and those that they send on."""
+    """Bytes of weights or bias from DRAM to their readers, and bytes that the readers send on."""
     readers = weight_reader_cores(op)
     read = spread_transfer(spec, readers, read_bytes, in_dram=True, writes=False)
     if not sent_bytes:
@@ -47,7 +47,7 @@ def weight_transfers(op: Conv2dOp, spec: DeviceSpec, read_bytes: int, sent_bytes
 
 
 def _lines(op: Conv2dOp, senders: CoreRangeSet, *, across: bool) -> list[tuple[CoreCoord, CoreRangeSet]]:
-    """Each sender with its receivers: of a BLOCK program those that share its rows (``across``) or its channels."""
+    """Each sender with its receivers: in a BLOCK program the cores with the same rows (``across``) or channels."""
     out = op.layout.out_config
     if out.scheme is not BLOCK:
         return [(core, out.cores) for core in senders.cores()]

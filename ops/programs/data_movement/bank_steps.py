@@ -26,9 +26,9 @@ def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int, *, tile
 
     Args:
         shape: The source.
-        axes: The axis of the source that each axis of the result is; the last is not the source's last.
-        cores: The cores, each with as many blocks as the others or one more, in order.
-        banks: The banks of DRAM, to which the pages of the result go in turn.
+        axes: The axis of the source for each axis of the result; the last is not the source's last axis.
+        cores: The number of cores; block counts of cores differ by at most one, in order.
+        banks: The number of DRAM banks; the pages of the result are interleaved over them.
         tiled: Whether pages are tiles; otherwise rows.
     """
     last, moved, high = len(shape) - 1, axes[-1], TILE if tiled else 1  # `high` rows lie in a page

@@ -23,7 +23,7 @@ class Broadcast(DataMovement):
     data_format: DataFormat
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The elements again and again; those of 16 bits pass Dst, which changes none of them."""
+        """The repeated elements; 16-bit elements pass Dst unchanged."""
         source = given(inputs[0])
         return np.ascontiguousarray(np.broadcast_to(source, self.shape))
 

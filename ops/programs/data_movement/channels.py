@@ -31,7 +31,7 @@ CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelsLast(DataMovement):
-    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, zeros behind the channels."""
+    """[1, B, C, H*W] becomes [1, 1, B*H*W, channels] in another format, with zeros after the channels."""
 
     shape: tuple[int, ...]
     channels: int
@@ -105,7 +105,7 @@ class ChannelsFirst(DataMovement):
 
 
 def hwc_block(pixels: int) -> int:
-    """Pixels that a core with so many turns at once."""
+    """Number of pixels that a core transposes at once, out of its ``pixels``."""
     return next((n for n in range(HWC_BLOCK, pixels + 1, TILE) if pixels % n == 0), pixels)
 
 
@@ -128,7 +128,7 @@ def hwc_buffers(source: PlanTensor, target: PlanTensor) -> tuple[CircularBuffer,
 
 
 def output_bytes(source: TensorSpec, target: TensorSpec) -> int:
-    """Bytes of the buffer that lies on a shard of channels last; the library counts elements of the source."""
+    """Bytes of the buffer on a channels-last shard; the library uses the element size of the source."""
     return row_bytes(source, prod(target.shards.shape))
 
 

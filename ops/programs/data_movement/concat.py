@@ -78,9 +78,9 @@ class Concatenate(DataMovement):
         return result
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """A copy of the result from where the first tensor lies; from the result's own place if that is in shards.
+        """A copy of the result from the first tensor's memory; from the result's own memory if that is sharded.
 
-        The parts of a row come from all tensors and are waited for together.
+        The parts of a row come from all tensors and are awaited together.
         """
         place = written.memory_config if read.memory_config.is_sharded() else read.memory_config
         copied = copy_movement(written.changed(memory_config=place), written, spec, within=self.cores)
@@ -99,7 +99,7 @@ class Concatenate(DataMovement):
         return replace(copied, reads=together, writes=replace(writes, access=tile_writes(spec)))
 
     def cycles(self, ends: Ends, spec: DeviceSpec) -> OperationCycles:
-        """Cycles as of a copy, with the bytes that are read from the memory of each tensor."""
+        """Cycles of a copy, with the bytes read from the memory of each tensor."""
         timed = super(Concatenate, self).cycles(ends, spec)
         inputs, cores = (ends.read, *ends.others), timed.slowest.cores
         size = {place: sum(_bytes(each) for each in inputs if in_dram(each) is place) for place in (True, False)}
@@ -112,7 +112,7 @@ class Concatenate(DataMovement):
         return replace(timed, dram_read_bytes=size[True], transfers=(*reads, writes))
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed | None:
-        """What joins shards: by where the tensors lie, and in which layout."""
+        """The steps that join shards, by memory and layout of the tensors."""
         if not (ends.read.memory_config.is_sharded() and ends.written.memory_config.is_sharded()):
             return None
         return (_turned if is_turned(self, ends) else _copied)(self, ends, spec)

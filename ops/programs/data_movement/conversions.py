@@ -76,7 +76,7 @@ def copied(
 ) -> PlanTensor:
     """One program that copies a tensor to another memory, layout or format, or ``into`` a tensor of that spec.
 
-    ``refused`` is another reason to refuse it; ``cores`` are those that may be used, None for all.
+    ``refused`` is another reason to refuse it; ``cores`` are the cores that may be used, None for all.
     """
     result, spec = into or PlanTensor(name, target), builder.device_spec
     op = _copy_op(conversion, source.spec, target, on_one_core=on_one_core, by_tile=by_tile, cores=cores)
@@ -96,7 +96,7 @@ def copied(
 
 
 def filled(builder: PlanBuilder, source: PlanTensor, target: PlanTensor) -> PlanTensor:
-    """A tensor into which Copy writes the numbers of another one of its shape and layout."""
+    """A tensor into which Copy writes the values of another tensor of the same shape and layout."""
     op = _copy_op(Conversion.COPY, source.spec, target.spec)
     buffers = buffers_of_copy(Conversion.COPY, source, target, builder.device_spec)
     by_dataflow = not stays(source.spec, target.spec)
@@ -275,7 +275,7 @@ def tilized_by(
     by_tile: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """Tiles of rows that are whole tiles, or of rows that are padded on the way.
+    """Tiles of rows that fill whole tiles, or of rows that the program pads.
 
     Whole tiles that all cores leave in their scheme in L1 stay in their shards, whatever `place` is. `padded_shape` is
     the shape with padding of an interleaved result; None for the least. ``cores`` are those that may be used; None for
@@ -311,9 +311,9 @@ def untilized_by(
     on_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """Rows of tiles that keep their padding, but for generated code, which cuts it off.
+    """Rows of tiles that keep their padding, except in generated code, which removes it.
 
-    Some ``cores`` take one row of interleaved tiles alone.
+    A limited set of ``cores`` works only for a single row of interleaved tiles.
     """
     if cores is not None:
         refused = _some_cores_refusal(source.spec, target, on_one_core=on_one_core)
@@ -359,10 +359,10 @@ def unpadded_by(
     on_one_core: bool = False,
     cores: CoreRangeSet | None = None,
 ) -> PlanTensor:
-    """Rows of tiles without the padding, in a shape of as many axes; shards are cut to it.
+    """Rows of tiles without the padding, in a shape of the same rank; shards shrink to it.
 
-    A larger shape has rows and columns of unknown numbers. One core does all only between interleaved places; some
-    ``cores`` take interleaved tiles.
+    A larger shape has rows and columns with unknown values. A single core works only between interleaved memory; a
+    limited set of ``cores`` only for interleaved tiles.
     """
     rows = rows_of(source.spec, shape, MemoryConfig())
     result = rows.changed(memory_config=unpadded_place(source.spec, shape, place))
@@ -377,12 +377,12 @@ def unpadded_by(
 
 
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
-    """The place of rows of a shape: cores share them in whole tiles, so far as their scheme cuts them.
+    """The memory of untilized rows: cores share them in whole tiles along the axes that the scheme splits.
 
     WIDTH shards stay as wide as they are, and all shards on the cores of the tiles. HEIGHT shards of several whole
-    images keep as many; HEIGHT shards of tiles that are in another scheme are as wide as `place` asks. WIDTH and BLOCK
-    shards of one width go to `place`. A DeviceError refuses rows of a vector that would have shards of two axes, and
-    interleaved tiles if `place` lacks shards, which tiles in its scheme have.
+    images keep as many; HEIGHT shards of tiles in another scheme get the width of `place`. WIDTH and BLOCK shards of
+    equal width go to `place`. Raises DeviceError for rows of a vector that would have shards of two axes, and for
+    interleaved tiles if `place` has no shards.
     """
     current, scheme = source.memory_config, place.memory_layout
     if not current.is_sharded():
@@ -413,14 +413,14 @@ def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConf
 
 
 def seen_in_four(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape as the programs see it: the first axes of more than four as one."""
+    """A shape as the programs see it: above rank 4, the leading axes are merged."""
     return (prod(shape[: 1 - RANK]), *shape[1 - RANK :]) if len(shape) > RANK else shape
 
 
 def unpadding_refusal(
     source: TensorSpec, target: TensorSpec, place: MemoryConfig, cores: CoreRangeSet | None = None
 ) -> str | None:
-    """Why the library does not cut the padding off, if it does not; said once the rows are allocated in `place`."""
+    """Why the library cannot remove the padding, if it cannot; checked after the rows are allocated in `place`."""
     before, after = source.memory_config.memory_layout, target.memory_config.memory_layout
     batched, width, out_width = prod(source.padded_shape[:-2]) != 1, source.padded_shape[-1], target.padded_shape[-1]
     unbatched, first, named = "Can only write unbatched output", "", f"TensorMemoryLayout::{after.name}"
@@ -489,7 +489,7 @@ def typecast_by(
 ) -> PlanTensor:
     """A tensor in another format, by default in its own memory; raises DeviceError for another sharding.
 
-    ``into`` is a tensor that receives the result, wherever that lies. Some ``cores`` take shards page by page.
+    ``into`` is a tensor in any memory that receives the result. A limited set of ``cores`` copies shards page by page.
     """
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place

@@ -230,7 +230,7 @@ class TileBlocks:
 
 
 def beyond_cores(cores: int) -> str:
-    """The library's error text for so many cores, of which it looks for one more."""
+    """The library's error text if it indexes one core beyond this number of cores."""
     return f"vector::_M_range_check: __n (which is {cores}) >= this->size() (which is {cores})"
 
 
@@ -249,10 +249,10 @@ def tile_blocks(
     free_l1: FreeL1 | None = None,
     within: CoreRangeSet | None = None,
 ) -> TileBlocks | None:
-    """The blocks of a program that tilizes or untilizes; None where each core, or one, has whole rows of tiles.
+    """The blocks of a program that tilizes or untilizes; None if cores (or one core) have whole rows of tiles.
 
-    A program that pads on one core has blocks where rows do not fit L1. ``free_l1`` is free before the result has its
-    place; None for an empty L1, in which it takes none.
+    A program that pads on one core has blocks if rows do not fit L1. ``free_l1`` is the free L1 before the result is
+    allocated; None means an empty L1 without the result.
     """
     sharded = source.memory_config.is_sharded() or (conversion in UNTILIZES and target.memory_config.is_sharded())
     cores = spec.grid.cores if within is None else within.num_cores()
@@ -296,7 +296,7 @@ PADDING_ALIGNMENT: Final = 32  # bytes that a core alone keeps free beside the r
 
 
 def tiles_alone(conversion: Conversion, source: TensorSpec, target: TensorSpec, across: int, spec: DeviceSpec) -> int:
-    """Tiles across that one core alone holds of both tensors at a time: all, or a part that half of its L1 holds."""
+    """Width in tiles that a single core processes at a time: the whole row, or a divisor of it that fits half of L1."""
     room = spec.l1.bytes // 2 - spec.l1.base_bytes
     rows = source if source.layout is Layout.ROW_MAJOR else target
     if conversion in (Conversion.TILIZE_WITH_VAL_PADDING, Conversion.UNTILIZE_WITH_UNPADDING):
@@ -308,7 +308,7 @@ def tiles_alone(conversion: Conversion, source: TensorSpec, target: TensorSpec, 
 
 
 def _in_parts(sides: Sides, cores: CoreRangeSet, tile_rows: int, width_tiles: int, sticks: int) -> Sides:
-    """Both sides of a program whose cores have parts of rows of tiles; the counted core has so many, and sticks."""
+    """Both sides of a program whose cores have parts of rows of tiles; sizes are those of the modeled core."""
 
     def part(pages: Pages, tensor: TensorSpec) -> Pages:
         if pages.tiles:
@@ -356,9 +356,9 @@ DEPTHS: Final = ((2, 2), (2, 1), (1, 1))  # pieces of tiles, and of rows, on the
 def generated_depths(
     source: TensorSpec, target: TensorSpec, spec: DeviceSpec, free_l1: FreeL1 | None = None, *, expected: bool = False
 ) -> tuple[int, int] | None:
-    """Pieces of tiles and of rows that a core of the program holds, as many as fit its L1; None if none do.
+    """Numbers of pieces of tiles and of rows in the buffers of a core, the most that fit its L1; None if none do.
 
-    ``free_l1`` is as of `tile_blocks`; what the library expects of it chooses the program, what is left the depths.
+    ``free_l1`` as in `tile_blocks`; the library chooses the program by the expected free L1, the depths by the actual.
     """
     tile_bytes = max(source.data_format.tile_bytes, target.data_format.tile_bytes)
     piece_bytes = generated_pieces(source, spec)[1] * tile_bytes
@@ -369,9 +369,9 @@ def generated_depths(
 def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet, int]:
     """The cores of the program that makes rows of interleaved tiles by generated code, and the tiles of a piece.
 
-    A row of tiles is cut into as many equal pieces as give every piece a core of its own; a tensor of one row of tiles
-    into pieces that differ by a tile, of which this is the longer. Rows stay whole where there are more of them than
-    cores, or where the program drops padding.
+    A row of tiles is split into equal pieces with a core each; a tensor of one row of tiles into pieces that differ by
+    at most a tile (the longer counts). Rows stay whole if there are more rows than cores, or if the program removes
+    padding.
     """
     tile_rows, across = source.matrix[0] // TILE, source.matrix[1] // TILE
     row_pieces = 1
@@ -443,7 +443,7 @@ def _moved_up(shard: Pages, room_bytes: int | None) -> Pages:
 
 
 def _shared_out(sides: Sides, spec: DeviceSpec) -> Movement:
-    """A copy whose rows, or tiles, are distributed over all cores, wherever shards lie."""
+    """A copy whose rows or tiles are distributed over all cores, independent of the cores of shards."""
     items = sides.read.all_pages if sides.read.tiles else sides.source.matrix[0]
     cores = page_cores(items, spec.grid)
     reads, writes = (
@@ -570,7 +570,7 @@ def _cores(tensor: TensorSpec) -> Integers:
 
 
 def _unit_places(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Integers:
-    """The place of every unit, row by row, as one number: its core and its place among the core's units."""
+    """The position of every unit, row by row, as one number: its core and its index among the core's units."""
     high, wide = tensor.shards.shape
     per_page = row_bytes(tensor, wide) // unit_bytes
     row, unit = np.indices((lines, units))
@@ -579,9 +579,9 @@ def _unit_places(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) ->
 
 
 def _counted(tensor: TensorSpec, lines: int, units: int, unit_bytes: int) -> Integers:
-    """The place at which the library expects every unit; units that it does not count lie first on the first core.
+    """The position at which the library expects every unit; 0 (first unit of the first core) if it does not count it.
 
-    It counts units of padding out by the first page in the last cores of the grid that has some.
+    It excludes units of padding, found by the first page with padding in the last cores of the grid.
     """
     (high, wide), first, cores = tensor.shards.shape, tensor.shards.grid.ranges[0], _cores(tensor)
     per_page = row_bytes(tensor, wide) // unit_bytes

@@ -63,8 +63,8 @@ def buffers_of_copy(
 ) -> Buffers:
     """Dataflow buffers of a program outside of a convolution.
 
-    Programs that tilize or untilize have rows of tiles of both tensors, or of blocks of them, or shards as they lie. A
-    core alone has as much of a row of tiles as half of its L1 holds, or a tile.
+    Programs that tilize or untilize have rows of tiles of both tensors, blocks of such rows, or views of shards. A
+    single core has the part of a row of tiles that fits half of its L1, at least a tile.
     """
     source, target = read.spec, written.spec
     tilizes, untilizes = conversion in TILIZES, conversion is Conversion.UNTILIZE
@@ -121,10 +121,10 @@ def _cores_of_a_row(source: TensorSpec, spec: DeviceSpec, within: CoreRangeSet) 
 
 
 def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> Buffers:
-    """Two pages in transit through each core, and two of the other format if there is one.
+    """Two pages in transit through each core, and two pages of the other format if it differs.
 
-    Rows that move to another place are put together from pages of the source, one at a time; fewer rows than cores
-    move by the largest parts that fill the pages of both places.
+    Rows that move to another memory are assembled from pages of the source, one at a time; if there are fewer rows than
+    cores, they move in the largest parts that divide the pages of both sides.
     """
     page_bytes, data_format = aligned_page(target, spec), target.data_format
     if source.layout is Layout.ROW_MAJOR and source.memory_config != target.memory_config:
@@ -148,7 +148,7 @@ def _copy_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
 
 
 def _common_part(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes of the largest part that fills the pages of rows in two places; a whole row if it is not aligned."""
+    """Bytes of the largest part that divides the pages of rows in both memories; a whole row if it is not aligned."""
     row, sides, alignment = row_bytes(source, prod(source.shape[-1:])), [], 1
     for tensor in (source, target):
         cuts = tensor.memory_config.memory_layout in (Scheme.WIDTH_SHARDED, Scheme.BLOCK_SHARDED)
@@ -174,7 +174,7 @@ def clone_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> B
 
 
 def move_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[Buffers, Buffers]:
-    """Circular buffers of Move: two pages in transit through each core; and the buffers where both places overlap.
+    """Circular buffers of Move: two pages in transit through each core, and the buffers if source and target overlap.
 
     With an overlap all pages of a core are read before the first is written.
     """
@@ -200,7 +200,7 @@ def _both(names: tuple[str, str], tiles: int, read: TensorSpec, written: TensorS
 def _buffers_in_shards(
     conversion: Conversion, read: PlanTensor, written: PlanTensor, spec: DeviceSpec
 ) -> Buffers | None:
-    """Buffers of a program that tilizes or untilizes shards where they lie; None if it does as with other tensors."""
+    """Buffers of a program that tilizes or untilizes shards in place; None if it treats them like other tensors."""
     (source, target), (high, across) = (read.spec, written.spec), _shard_tiles(read.spec)
     before, after = (tensor.memory_config.memory_layout for tensor in (source, target))
     argument, out_format = paged_view("argument", read, spec), target.data_format
@@ -250,7 +250,7 @@ def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:
 
 
 def images_of_shard(source: TensorSpec) -> int:
-    """Whole images that a HEIGHT shard holds, if it holds several, whatever is left over; otherwise 0."""
+    """Number of whole images in a HEIGHT shard if it has several, ignoring a remainder; otherwise 0."""
     shards = source.memory_config.shard_spec
     if shards is None or source.memory_config.memory_layout is not Scheme.HEIGHT_SHARDED:
         return 0

@@ -47,7 +47,7 @@ class FoldWindows(DataMovement):
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """Sticks of a window are joined; processors of a core copy sticks of shards in place.
 
-        Tiles are untilized, and sticks of rows are waited for by windows.
+        Tiles are untilized, and sticks of rows are awaited per window.
         """
         sides = sides_of(read, written, spec)
         pages, writes = sides.read, replace(sides.written, access=Access.WAIT)
@@ -66,7 +66,7 @@ CODE_BYTES = 160 * 1024  # of L1 that are kept free where tiles are folded
 
 
 def in_high_shards(tensor: TensorSpec) -> bool:
-    """Whether a tensor lies in HEIGHT shards in L1."""
+    """Whether a tensor is in HEIGHT shards in L1."""
     place = tensor.memory_config
     by_height = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and place.shard_spec is not None
     return by_height and place.buffer_type is BufferType.L1
@@ -76,12 +76,12 @@ FOLDED = (BFLOAT16, FLOAT32, UINT16)  # formats that stay
 
 
 def folded_format(tensor: TensorSpec) -> DataFormat:
-    """The format of a folded tensor, which has rows: but for those of `FOLDED`, formats become bfloat16."""
+    """The format of a folded tensor, which is ROW_MAJOR: bfloat16 except for the formats of `FOLDED`."""
     return tensor.data_format if tensor.data_format in FOLDED else BFLOAT16
 
 
 def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> bool:
-    """Whether the program reads tiles: interleaved tiles whose channels fill words and of which L1 holds a row."""
+    """Whether the program reads tiles: interleaved tiles with word-aligned channels, of which a row fits L1."""
     if image.layout is not Layout.TILE or image.memory_config.is_sharded():
         return False
     row = image.shape[-1] * (folded_format(image).element_bytes or 0)
@@ -90,7 +90,7 @@ def folds_tiles(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) ->
 
 
 def whole_windows(image: TensorSpec, window: tuple[int, int], spec: DeviceSpec) -> MemoryConfig:
-    """HEIGHT shards that hold whole rows of windows: the image's shards, or as many as share its rows evenly."""
+    """HEIGHT shards of whole rows of windows: the image's shards, or a number that divides its rows evenly."""
     place, (batch, height, width, _) = image.memory_config, image.shape
     shards, pixels = place.shard_spec, window[0] * width
     if shards is None or shards.shape[0] % pixels == 0:

@@ -1,7 +1,7 @@
 """Programs that gather elements along the last axis (tt-metal 0.81.1, data_movement/gather): cores, buffers, values.
 
-Two programs of rows and two of tiles, and three of generated code for bfloat16 in interleaved tiles. A processor moves
-element by element; each index, number and result counts as a word that a processor fills, which nobody measured.
+Two programs for rows and two for tiles, and three of generated code for bfloat16 in interleaved tiles. A processor
+moves single elements; each index, value and result costs a word that a processor fills, which is not measured.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ ACCESSES: Final = 3  # of a processor for each element
 
 
 class Shared(Enum):
-    """What cores share: rows of the indices, tiles of the indices, or the columns of every row."""
+    """The work unit of cores: rows of the indices, tiles of the indices, or the columns of every row."""
 
     ROWS = "rows"
     TILES = "tiles"
@@ -37,7 +37,7 @@ class Shared(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather(DataMovement):
-    """Elements of rows at the places that indices name."""
+    """Elements of rows selected by indices."""
 
     source_shape: tuple[int, int, int, int]
     index_shape: tuple[int, int, int, int]
@@ -50,7 +50,7 @@ class Gather(DataMovement):
     allowed: CoreRangeSet | None = None  # Cores that may be used; None for all
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The elements; places beyond a row, whose elements the library does not specify, are those of its last."""
+        """The elements; an index beyond a row, for which the library specifies nothing, selects the last element."""
         source = given_elements(inputs[0], "gather").reshape(self.source_shape)
         places = given(inputs[1]).reshape(self.index_shape)
         first, second, third, _ = self.index_shape

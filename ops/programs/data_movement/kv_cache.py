@@ -1,4 +1,4 @@
-"""Programs that write into a cache [users, heads, rows, columns]: rows of one user, or one row of every user.
+"""Programs that write into a cache [users, heads, rows, columns]: all rows of a user, or one row of every user.
 
 Source: tt-metal (kv_cache), compared with plans of the real library.
 """
@@ -24,7 +24,7 @@ UPDATED_TOGETHER = 2  # users whose rows of tiles follow each other without a wa
 
 @dataclass(frozen=True, slots=True)
 class FillCache(DataMovement):
-    """Rows of the first input, [1, heads, rows, columns], become rows of a user in the last one; padding counts."""
+    """Copies the first input, [1, heads, rows, columns], into the rows of a user of the last input; padding counts."""
 
     user: int
     row: int  # The first
@@ -43,13 +43,13 @@ class FillCache(DataMovement):
 
 @dataclass(frozen=True, slots=True)
 class UpdateCache(DataMovement):
-    """Each row of the first input, [1, heads, users, columns], becomes a row of its user in the last one."""
+    """Copies each row of the first input, [1, heads, users, columns], into a row of its user in the last input."""
 
     row: int
     first: int  # Row of the first input that is the first user's
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The cache with the rows; a row behind the rows of a head is one of the next head."""
+        """The cache with the rows; a row after the rows of a head is a row of the next head."""
         source, cache = _padded(given(inputs[0])), given(inputs[1])
         updated = _padded(cache)
         users, heads, rows, columns = updated.shape
@@ -73,7 +73,7 @@ def _padded(values: Array) -> Array:
 
 
 def _cores(source: TensorSpec, blocks: int, spec: DeviceSpec) -> CoreRangeSet:
-    """The cores with shards; else as many as share the blocks, row by row."""
+    """The cores with shards, or the first cores, row by row, for the blocks."""
     if source.memory_config.is_sharded():
         return source.shards.grid
     return first_cores(min(blocks, spec.grid.cores), spec.grid.cols, spec.grid.rows).merged()
@@ -90,9 +90,9 @@ def fill_cache_buffers(source: PlanTensor, spec: DeviceSpec) -> tuple[CircularBu
 def update_cache_buffers(
     source: PlanTensor, cache: TensorSpec, spec: DeviceSpec, *, wide: bool
 ) -> tuple[CircularBuffer, ...]:
-    """Rows of tiles of the cache and of the rows, both as rows of elements, and changed; all changed ones of a head.
+    """Rows of tiles of the cache and of the input, both also untilized, and updated rows; all updated rows of a head.
 
-    ``wide`` rows of elements are float32, and those of a float32 cache.
+    Untilized rows are float32 if ``wide`` or if the cache is float32.
     """
     heads, whole = source.spec.matrix[0] // TILE, cache.data_format == FLOAT32
     cores, columns, users = _cores(source.spec, heads, spec), cache.padded_shape[-1] // TILE, cache.padded_shape[0]

@@ -154,10 +154,10 @@ def sides_of(
     on_one_core: bool = False,
     within: CoreRangeSet | None = None,
 ) -> Sides:
-    """Both sides of a movement; that of interleaved tensors may keep to the cores ``within``.
+    """Both sides of a movement; interleaved tensors may be limited to the cores ``within``.
 
-    The cores are those that hold shards; of interleaved tensors one, or as many as have pages of the target, or whole
-    rows of tiles where the layout changes.
+    The cores are the cores of the shards; for interleaved tensors, one core, or a core per page of the target or per
+    row of tiles if the layout changes.
     """
     sharded = next((tensor for tensor in (target, source) if tensor.memory_config.shard_spec is not None), None)
     if sharded is not None:
@@ -205,7 +205,7 @@ def format_of_rows(data_format: DataFormat) -> DataFormat:
 
 
 def shard_width(width: int, *tensors: TensorSpec) -> int:
-    """Columns of a core's part of a tensor `width` wide: those of the first sharded tensor, if there is one."""
+    """Columns of a core's part of a tensor `width` wide: the shard width of the first sharded tensor, if any."""
     shards = (tensor.memory_config.shard_spec for tensor in tensors)
     return next((min(width, shard_spec.shape[1]) for shard_spec in shards if shard_spec is not None), width)
 
@@ -296,9 +296,9 @@ def _tile_work(movement: Movement) -> TileWork:
 
 
 def _overlapped(stages: dict[Stage, float], movement: Movement, spec: DeviceSpec) -> float:
-    """The slowest stage, plus a block of every other stage; DRAM works for all stages at any time.
+    """The slowest stage, plus a block of every other stage; DRAM serves all stages in parallel.
 
-    Reading and writing are one stage where one data movement processor does both.
+    Reading and writing are one stage if one data movement processor does both.
     """
     moving = [stages[Stage.READER], stages[Stage.WRITER]]
     working = [sum(moving)] if spec.data_movement.processors == 1 else moving
@@ -363,7 +363,7 @@ def _network_cycles(movement: Movement, spec: DeviceSpec) -> float:
 
 
 def _links_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
-    """Cycles in which the busiest link passes the pages of one side of all cores."""
+    """Cycles in which the busiest link transfers the pages of one side of all cores."""
     if movement.reshards or pages.access in INSIDE:
         return 0.0
     count, writes = pages.all_bytes / pages.page_bytes, pages is movement.writes
@@ -371,9 +371,9 @@ def _links_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
 
 
 def _later_page_cycles(movement: Movement, pages: Pages, spec: DeviceSpec) -> float:
-    """Cycles in which the busiest link passes a page of every core, from or to the L1 of all cores; 0 for one core.
+    """Cycles in which the busiest link transfers a page of every core, from or to the L1 of all cores; 0 for one core.
 
-    Cores that wait for pages ask for them in step, but for the first ones: they do not start in step.
+    Cores that wait for pages request them in step, except for the first pages: cores do not start in step.
     """
     if pages.in_dram or not pages.core_pages or movement.cores.num_cores() == 1:
         return 0.0

@@ -36,7 +36,7 @@ class NonZero(DataMovement):
         return count, listed
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Every page is waited for; the indices, at most those of all elements, are written as one page."""
+        """Every page is awaited; the indices, up to one per element, are written as one page."""
         listed = AXES * prod(self.shape) * UINT32.storage.itemsize
         source = pages_of(read, 1)
         writes = Pages(

@@ -65,7 +65,7 @@ class PadWith(DataMovement):
     cores: CoreRangeSet | None = None  # That may be used; None for all
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """A copy, which one core may make alone; every core fills a tile with the number first."""
+        """A copy, possibly on one core; every core fills a tile with the number first."""
         copied = copy_movement(read, written, spec, within=self.cores)
         if written.layout is Layout.TILE:
             copied = replace(copied, filled_bytes=written.data_format.tile_bytes)
@@ -113,10 +113,10 @@ def pad_buffers(
     by_one_core: bool = False,
     within: CoreRangeSet | None = None,
 ) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program: tiles, shards, or rows on their way, and room for the padding value.
+    """Dataflow buffers of the program: tiles, shards, or rows in transit, and room for the padding value.
 
-    `front` is the number of columns before the first column of the source; one core may pad all, or the cores
-    ``within`` what is not in shards.
+    `front` is the number of columns before the first column of the source. One core may pad everything; the cores
+    ``within`` pad interleaved tensors.
     """
     read, result, data_format = source.spec, target.spec, target.spec.data_format
     row = row_bytes(result, result.shape[-1])
@@ -169,14 +169,14 @@ def fill_buffers(tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillTiles(DataMovement):
-    """A number in the padding of tiles; what comes out has the padded shape."""
+    """Fills the padding of tiles with a number; the result has the padded shape."""
 
     shape: tuple[int, ...]
     padded_shape: tuple[int, ...]  # The same in whole tiles
     value: float
 
     def moved(self, values: Array) -> Array:
-        """The number behind the last row and column of every image, as the format holds it."""
+        """The values with the number after the last row and column of every image, in the format's precision."""
         if values.size == prod(self.padded_shape) != prod(self.shape):
             values = values.reshape(self.padded_shape)[tuple(map(slice, self.shape))]
         behind = [(0, whole - side) for side, whole in zip(self.shape, self.padded_shape, strict=True)]
@@ -188,7 +188,7 @@ class FillTiles(DataMovement):
 
 
 def _filling(read: TensorSpec, written: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Movement:
-    """A copy of the tiles of a tensor of some logical shape that hold padding, in place."""
+    """A copy, in place, of the tiles with padding of a tensor with a logical shape."""
     copied, tiles = copy_movement(read, written, spec), ragged_tiles(shape)
     if not tiles:
         return replace(copied, reads=None, writes=None)

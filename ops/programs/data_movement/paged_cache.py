@@ -1,7 +1,7 @@
-"""Programs that write into a cache whose rows lie in blocks: one row of every user, or all rows of a user.
+"""Programs that write into a cache whose rows are in blocks: one row of every user, or all rows of a user.
 
-A table says which block of the cache [blocks, heads, rows, columns] holds which rows of a user; without one, every user
-has a block. Source: tt-metal (experimental/paged_cache), compared with plans of ttnn 0.81.1.
+A table maps rows of a user to blocks of the cache [blocks, heads, rows, columns]; without a table, every user has one
+block. Source: tt-metal (experimental/paged_cache), compared with plans of ttnn 0.81.1.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ SKIPPED = -1  # As a row of a user, or as a block: nothing is written
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedUpdateCache(DataMovement):
-    """Each row [heads, columns] of the first input, [1, users, heads, columns], becomes a row of its user in the last.
+    """Copies each row [heads, columns] of the first input, [1, users, heads, columns], to its user in the last input.
 
-    Between both are the users' rows, unless ``rows`` has them, and the table of blocks, if there is one.
+    Inputs between them are the users' row numbers, unless ``rows`` has them, and the table of blocks, if given.
     """
 
     rows: tuple[int, ...]
@@ -60,9 +60,9 @@ class PagedUpdateCache(DataMovement):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedFillCache(DataMovement):
-    """The rows of the first input, [users, heads, rows, columns], become those of the blocks of its users in the last.
+    """Copies the rows of the first input, [users, heads, rows, columns], into the users' blocks of the last input.
 
-    Between both are the table of blocks, and the users' rows in the table, unless ``user`` is the one.
+    Inputs between them are the table of blocks, and the users' rows in the table unless ``user`` is given.
     """
 
     user: int | None
@@ -92,9 +92,9 @@ class PagedFillCache(DataMovement):
 def paged_update_buffers(
     source: PlanTensor, cache: TensorSpec, table: TensorSpec | None, spec: DeviceSpec, *, wide: bool, by_tensor: bool
 ) -> tuple[CircularBuffer, ...]:
-    """Rows of tiles of the cache and the shard of a user, both as rows of elements, and changed; indices and blocks.
+    """Rows of tiles of the cache and the shard of a user, both also untilized, and updated rows; indices and blocks.
 
-    ``wide`` rows of elements are float32, and those of a float32 cache.
+    Untilized rows are float32 if ``wide`` or if the cache is float32.
     """
     cores, columns = source.spec.shards.grid, source.spec.padded_shape[-1] // TILE
     elements = FLOAT32 if wide or cache.data_format == FLOAT32 else BFLOAT16
@@ -113,7 +113,7 @@ def paged_update_buffers(
 def paged_fill_buffers(
     source: TensorSpec, table: TensorSpec, numbers: Sequence[TensorSpec | None], spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """Two rows of tiles on their way, a row of the table, and the numbers that tensors have: users, valid rows."""
+    """Two rows of tiles in transit, a row of the table, and values given as tensors: users, valid rows."""
     rows, columns = source.matrix[0] // TILE, source.padded_shape[3] // TILE
     cores = first_cores(min(rows, spec.grid.cores), spec.grid.cols, spec.grid.rows).merged()
     return (

@@ -1,4 +1,4 @@
-"""One of several equal slices of a tensor's rows of tiles: copied into shards, or from shards into its place.
+"""One of several equal slices of a tensor's rows of tiles: copied into shards, or from shards into the tensor.
 
 Source: tt-metal 0.81.1 (data_movement/sharded_partial), compared with plans of the real library.
 """
@@ -61,12 +61,12 @@ class SliceToShards(OfSlice):
 
 @dataclass(frozen=True, slots=True)
 class SliceFromShards(OfSlice):
-    """The first input becomes a slice of the last one."""
+    """Copies the first input into a slice of the last input."""
 
     source_shape: tuple[int, ...]  # Of the first input, with padding
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """The last input with the first one as one of its slices."""
+        """The last input with the first input as one of its slices."""
         source, target = (given(values) for values in inputs)
         rows = _matrix(self.cast(source), self.source_shape)
         whole = _matrix(target, self.padded_shape).copy()
@@ -105,7 +105,7 @@ def slice_buffers(
 
 
 def _listed_cores(tensor: TensorSpec) -> CoreRangeSet:
-    """The cores that hold a shard; where the grid has more, one by one, unless they form a block."""
+    """The cores with a shard; if the grid has more cores, single cores unless they form a block."""
     cores, shards = tensor.data_cores, tensor.shards
     is_block = tensor.memory_config.memory_layout is TensorMemoryLayout.BLOCK_SHARDED
     if is_block or cores.num_cores() == shards.num_cores():

@@ -161,10 +161,10 @@ DIRECT_TILES: Final = 8  # tiles of a column whose rows the packer writes straig
 
 
 def _by_tiles(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
-    """One part of a tile after the other: rows along the axis that becomes the last, up to the end of a tile.
+    """Parts of tiles in sequence: rows along the axis that becomes the last, up to the end of a tile.
 
-    Of tiles, rows lie in faces, and whole ones are written: the padding behind a ragged row, too. All cores read and
-    write in step, so that a part is not sooner there than the banks have answered the requests of all cores.
+    Rows of tiles are in faces and are written whole, including the padding after a ragged row. All cores read and write
+    in step, so a part arrives only after the banks have answered the requests of all cores.
     """
     last, moved = op.shape[-1], op.shape[op.axes[-1]]
     count = prod(op.shape) // (last * moved) * div_up(last, TILE) * div_up(moved, TILE)
@@ -204,7 +204,7 @@ def _part_read_cycles(source: TensorSpec, reads: int, read_bytes: int, used: int
 def _part_written_cycles(
     op: Permute, target: TensorSpec, parts: int, written_bytes: int, used: int, spec: DeviceSpec
 ) -> float:
-    """A piece of every row of a block, in so many parts, to where it is worked out axis by axis that it goes."""
+    """Cycles to write a piece of every row of a block, in ``parts``, to an address computed axis by axis."""
     last, issue = op.shape[-1], spec.costs_of(StickCosts).stick_write_cycles
     answered = write_latency_cycles(spec, in_dram=in_dram(target))
     located = len(op.shape) * spec.costs_of(TransferCosts).axis_cycles
@@ -219,7 +219,7 @@ def _part_written_cycles(
 
 
 def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
-    """Image by image of a core's shard: sticks are copied to where they are tilized, and turned."""
+    """The images of a core's shard in sequence: sticks are copied to an input buffer, tilized and transposed."""
     shards, data_format, (height, width) = ends.read.shards, ends.read.data_format, op.shape[-2:]
     down, across = div_up(height, TILE), div_up(width, TILE)
     read = down * local_sticks_cycles(spec, min(TILE, height), row_bytes(ends.read, width))
@@ -231,7 +231,7 @@ def _turned_in_place(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
 
 
 def _turned(cores: CoreRangeSet, steps: tuple[float, float, float, float], blocks: int) -> Composed:
-    """Blocks that are read, tilized and turned by one unit, and written, by the cycles of these steps."""
+    """Blocks that are read, tilized and transposed by one unit, and written, with the cycles of these steps."""
     read, tilized, turned, written = steps
     texts = {
         Stage.READER: "rows are read, as far as tiles reach",
@@ -248,7 +248,7 @@ def _turned(cores: CoreRangeSet, steps: tuple[float, float, float, float], block
 
 
 def _fetched(op: Permute, ends: Ends, spec: DeviceSpec) -> Composed:
-    """Two kernels fetch half of a core's sticks each, one stick after the other; or one kernel fetches all."""
+    """Two kernels fetch half of a core's sticks each, stick by stick; or one kernel fetches all sticks."""
     shards, kernels = ends.written.shards, hands(spec, 2)
     rows, columns = shards.shape
     issue, link = spec.costs_of(TransferCosts).read_issue_cycles, spec.noc.link_bytes_per_cycle
@@ -299,7 +299,7 @@ LAST_TWO, MIDDLE_TWO = (2, 3), (1, 2)  # axes of a tensor of rank 4 that are swa
 
 
 def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
-    """Whether programs swap axes of a tensor's shards where they lie.
+    """Whether programs swap axes of a tensor's shards in place.
 
     The shards are in L1, not BLOCK, all of them full, and their rows fill whole tiles' worth. The memory of the result
     meets the same conditions on the same cores.
@@ -318,7 +318,7 @@ def is_native(tensor: TensorSpec, place: MemoryConfig | None = None) -> bool:
 
 
 def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
-    """The place of a tensor of rank 4 with two axes swapped: without shards where the program chooses them."""
+    """The memory of a tensor of rank 4 with two axes swapped: without shards if the program chooses them."""
     place, shards, before = tensor.memory_config, tensor.memory_config.shard_spec, tensor.padded_shape
     if not place.is_sharded():
         return place
@@ -338,7 +338,7 @@ def place_of_swap(tensor: TensorSpec, swapped: tuple[int, int]) -> MemoryConfig:
 
 
 def adjusted(shards: ShardSpec, before: Shape, after: Shape, layout: Layout) -> ShardSpec | None:
-    """The same number of shards for another shape; None if shards have no whole number of rows, columns or tiles."""
+    """The same number of shards for another shape; None if shards would not have whole rows, columns or tiles."""
     rows, left = divmod(shards.shape[0] * prod(after[:-1]), prod(before[:-1]))
     columns, over = divmod(shards.shape[1] * after[-1], before[-1])
     ragged = layout is Layout.TILE and (rows % TILE or columns % TILE)
@@ -346,7 +346,7 @@ def adjusted(shards: ShardSpec, before: Shape, after: Shape, layout: Layout) -> 
 
 
 def with_shards(tensor: TensorSpec, after: Shape, place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:
-    """A place with shards for a tensor of padded shape `after`: its own, adjusted, or whole tiles for all cores.
+    """A memory with shards for a tensor of padded shape `after`: its own, adjusted, or whole tiles for all cores.
 
     `place` is returned as it is if it needs no shards or has some.
     """
@@ -395,8 +395,8 @@ def transpose_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Buffers of the program, in order of allocation: dataflow buffers, unless some are views of rows.
 
-    Where shards hold whole rows, or images, sticks stay where they lie; an image passes as tiles. Other rows that are
-    swapped are gathered, all rows of a core, at multiples of the larger page of both sides.
+    If shards have whole rows or images, sticks stay in place; an image is tilized. Other swapped rows are gathered, all
+    rows of a core, at multiples of the larger page of both sides.
     """
     tensor, result, rows = source.spec, target.spec, source.spec.layout is Layout.ROW_MAJOR
     data_format, grid, tile_bytes = tensor.data_format, spec.grid, tensor.data_format.tile_bytes
@@ -443,7 +443,7 @@ def transpose_buffers(
 
 
 def _staying(tensor: TensorSpec, result: TensorSpec, swapped: tuple[int, int]) -> tuple[bool, bool, bool]:
-    """Whether shards hold whole rows, or images, that stay where they lie; and whether tiles are turned in shards."""
+    """Whether shards have whole rows or images that stay in place; and whether tiles are transposed in shards."""
     if result.memory_config.shard_spec is None or not is_native(tensor, result.memory_config):
         return False, False, False
     before, after = tensor.padded_shape, swapped_shape(tensor, swapped)

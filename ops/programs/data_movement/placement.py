@@ -62,9 +62,9 @@ def view_place(source: TensorSpec, shape: tuple[int, ...]) -> MemoryConfig:
 
 
 def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> TensorSpec:
-    """The tensor as a view under another shape; the library does not see the padding of rows in shards as padding.
+    """A view of the tensor with another shape; the library does not treat the padding of rows in shards as padding.
 
-    Errors are those of `view_place`, and a DeviceError where rows do not fill the buffer.
+    Errors as in `view_place`, and DeviceError if rows do not fill the buffer.
     """
     place, columns, row = view_place(source, shape), source.padded_shape[-1], (1, *shape)[-1]
     tensor_spec = source.changed(shape=shape, memory_config=place)
@@ -96,7 +96,7 @@ def converted(
     target: TensorSpec,
     name: str,
 ) -> PlanTensor:
-    """A program of a convolution that copies a tensor to a new place, layout or format."""
+    """A program of a convolution that copies a tensor to a new memory, layout or format."""
     op, output = CopyTensor(conversion), PlanTensor(name, target)
     buffers = () if conversion is Conversion.PAD else _buffers(conversion, source, output, builder.device_spec)
     by_dataflow = conversion is not Conversion.UNTILIZE_CODEGEN
@@ -129,8 +129,7 @@ def move_up(
 ) -> PlanTensor:
     """The tensor, reallocated at the highest free address; shards are moved with views of both buffers.
 
-    `target` is the tensor in another place; None for where it is. `freed` is the tensor whose room the plan released
-    just before.
+    `target` is the tensor in another memory; None for its own. `freed` is the tensor that the plan freed just before.
     """
     spec = tensor.spec if target is None else target
     views = tensor.spec.memory_config.is_sharded()
@@ -145,9 +144,8 @@ def to_shards(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
     """A sharded copy of a tensor on the device, for a convolution.
 
     The copy is allocated first, then filled: by one program if the source is interleaved; if it is sharded, by one
-    that redistributes the shards, or by way of DRAM where no such program exists. Rows that do not fill what L1 aligns
-    are copied by a program of their own. Only a copy of an interleaved tensor counts whole shards; redistributed shards
-    count the rows that there are.
+    that redistributes the shards, or through DRAM if no such program exists. Unaligned rows are copied by a separate
+    program. Only a copy of an interleaved tensor counts whole shards; redistributed shards count the existing rows.
     """
     spec, shards = source.spec, config.shard_spec
     tiled = spec.layout is Layout.TILE
@@ -180,7 +178,7 @@ def _in_whole_shards(spec: TensorSpec, config: MemoryConfig) -> TensorSpec:
 
 
 def resharding(before: TensorSpec, config: MemoryConfig, spec: DeviceSpec) -> Conversion | None:
-    """The one program that redistributes shards; None if they go by way of DRAM.
+    """The program that redistributes shards; None if they are copied through DRAM.
 
     Reshard moves tiles and, of HEIGHT shards that stay HEIGHT, any rows. Other rows must fill what their memories align
     in both places. Where the width changes with the scheme, and where Reshard can not, rows go by way of DRAM if they
@@ -226,7 +224,7 @@ def convert(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, name
 
 
 def blocks_in_dram(*places: MemoryConfig) -> str | None:
-    """Why no program copies a tensor between these places, if one is of BLOCK shards in DRAM; else None."""
+    """Why no program copies a tensor between these memories, if one has BLOCK shards in DRAM; otherwise None."""
     if any(map(is_dram_blocks, places)):
         return "We don't support DRAM block sharding\nmemory_config: use another layout, or L1"
     return None
@@ -238,10 +236,10 @@ def is_dram_blocks(place: MemoryConfig) -> bool:
 
 
 def without_spec(source: TensorSpec, config: MemoryConfig, data_format: DataFormat | None = None) -> str | None:
-    """Why no program moves a tensor to a sharded place without shards, in a format or its own; None for other places.
+    """Why no program moves a tensor to a sharded memory without a shard spec, in any format; None for other memory.
 
-    Rows are refused in another step where the library does not look at the shards first: by Reshard of HEIGHT shards,
-    and by Copy in another format.
+    Rows are refused in another step if the library does not check the shards first: by Reshard of HEIGHT shards, and by
+    Copy to another format.
     """
     if not config.is_sharded() or config.shard_spec is not None:
         return None
@@ -267,10 +265,10 @@ def to_config(builder: PlanBuilder, source: PlanTensor, config: MemoryConfig, na
 
 
 def tilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
-    """A row-major tensor as tiles; of its padding only what fills the last tiles stays.
+    """A row-major tensor as tiles; only the padding that fills the last tiles stays.
 
-    HEIGHT shards that do not fill their tiles are padded by programs of their own, across and then down. These share
-    the rows evenly, unless those below fit the shards that there are; as tiles, shards are whole.
+    HEIGHT shards that do not fill their tiles are padded by separate programs, first in width, then in height. These
+    share the rows evenly, unless the added rows fit the existing shards; as tiles, shards are whole.
     """
     spec = source.spec
     whole = all(side % TILE == 0 for side in spec.padded_shape[-2:])
@@ -343,8 +341,8 @@ def uploaded_rows(
     """A host tensor padded to whole shards and uploaded to `place`: the shards, or DRAM.
 
     Tiles are uploaded to their cores as they are. Rows are padded on the host first if whole rows go to each core.
-    Otherwise they are uploaded unpadded and padded on the device, which the real library takes for a part of the
-    tensor; or, if channels do not fill whole shards, by way of DRAM.
+    Otherwise they are uploaded unpadded, and the padding on the device counts as a part of the tensor; or they are
+    uploaded through DRAM if channels do not fill whole shards.
     """
     spec, flat = source.spec, flattened(source.spec.shape)
     if spec.layout is Layout.TILE:

@@ -1,6 +1,6 @@
 """Programs that repeat a tensor along an axis, whole or element by element: the operation, its buffers and pages.
 
-Generated code repeats tensors of up to four axes page by page, an older program the others. Source: tt-metal 0.81.1
+Generated code repeats tensors of up to four axes page by page, an older program all others. Source: tt-metal 0.81.1
 (data_movement/repeat), compared with recorded plans.
 """
 
@@ -51,9 +51,9 @@ class RepeatTensor(DataMovement):
         return np.concatenate([whole] * self.count, self.axis)
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """Every page of the result is read where it comes from, unless a page that was read is written repeatedly.
+        """Every page of the result is read from its source, unless a page is read once and written repeatedly.
 
-        Rows that are made longer are copied within the core, by the processor itself where they are not aligned.
+        Rows that become longer are copied within the core, by the processor itself if they are not aligned.
         """
         copied = replace(copy_movement(read, written, spec), compiled=True)
         if copied.reads is None or copied.writes is None:
@@ -88,7 +88,7 @@ def reads_once(op: RepeatTensor, written: TensorSpec) -> bool:
 
 
 def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
-    """Whether rows lie in shards that generated code does not read: parts of rows, or rows made longer in shards."""
+    """Whether generated code cannot read the shards: they have parts of rows, or rows that become longer."""
     if read.layout is Layout.TILE or not read.memory_config.is_sharded():
         return False
     whole_rows = read.shards.shape[1] >= read.shape[-1]
@@ -106,9 +106,9 @@ def row_page_bytes(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> i
 def generated_buffers(
     op: RepeatTensor, read: TensorSpec, written: TensorSpec, spec: DeviceSpec, free_l1_bytes: int
 ) -> tuple[CircularBuffer, ...]:
-    """A circular buffer of pages on their way, on as many cores as there are pages of the result, column by column.
+    """A circular buffer of pages in transit, on one core per page of the result, column by column.
 
-    Rows take two batches of pages, smaller ones where the L1 that is free beside the result holds no more.
+    Rows use two batches of pages; batches shrink to fit the L1 that is free besides the result.
     """
     if written.layout is Layout.TILE:
         page_bytes, pages = written.data_format.tile_bytes, volume_tiles(written)
@@ -139,7 +139,7 @@ def older_buffers(
 
 
 def stays_on_cores(source: TensorSpec, counts: tuple[int, ...]) -> bool:
-    """Whether each core repeats its own shard: along one axis whose rows it has whole, in tensors without padding."""
+    """Whether each core repeats its own shard: along one axis that is whole in shards, in tensors without padding."""
     axes = [axis for axis, count in enumerate(counts) if count > 1]
     if len(axes) > 1 or (source.layout is Layout.TILE and source.shape != source.padded_shape):
         return False
@@ -154,9 +154,9 @@ def stays_on_cores(source: TensorSpec, counts: tuple[int, ...]) -> bool:
 def repeated_place(
     source: TensorSpec, counts: tuple[int, ...], shape: tuple[int, ...], spec: DeviceSpec, *, direct: bool
 ) -> MemoryConfig:
-    """The shards of a repeated tensor: larger ones where each core repeats its own; else all cores share the tensor.
+    """The shards of a repeated tensor: larger ones if each core repeats its own; otherwise all cores share the tensor.
 
-    Rows that do not fill the shards of all cores lie interleaved.
+    Rows that do not fill the shards of all cores are interleaved.
     """
     place, shards = source.memory_config, source.shards
     scheme, (rows, columns) = place.memory_layout, shards.shape
@@ -175,12 +175,12 @@ def repeated_place(
 
 
 def _divides(columns: int, tensor: TensorSpec, width: int) -> bool:
-    """Whether shards of some columns cut rows of a width into aligned parts of one size."""
+    """Whether shards of this many columns split rows of a width into equal aligned parts."""
     return width % columns == 0 and columns * (tensor.data_format.element_bytes or 1) % ALIGNED_BYTES == 0
 
 
 def _narrowed(even: ShardSpec, tensor: TensorSpec, width: int, grid: GridSpec) -> ShardSpec:
-    """Shards across rows on as many cores as cut them into aligned parts of one size; the given ones if none do."""
+    """Shards on a number of cores that splits rows into equal aligned parts; the given shards if there is none."""
     counts = range(min(grid.cores, width), 0, -1)
     fitting = (count for count in counts if width % count == 0 and _divides(width // count, tensor, width))
     if (count := next(fitting, None)) is None:

@@ -146,7 +146,7 @@ def three_axes(shape: Shape) -> Axes:
 
 
 def map_tiles(shape: Axes) -> int:
-    """Output tiles, each of which has a page of the map."""
+    """Number of output tiles; each has a page of the map."""
     return shape[0] * prod(div_up(side, TILE) for side in shape[1:])
 
 
@@ -163,7 +163,7 @@ class _Elements(NamedTuple):
 
 
 def _elements(tiles: Integers, before: Axes, after: Axes, *, step: int = 1) -> _Elements:
-    """The elements of output tiles, or every so many of each row, for the shapes of both sides."""
+    """The elements of output tiles, or a sample of each row, for the shapes of both sides."""
     down, across = div_up(after[1], TILE), div_up(after[2], TILE)
     number, row, column = np.ix_(np.arange(len(tiles)), np.arange(TILE), np.arange(0, TILE, step))
     plane, place = np.divmod(tiles[number], down * across)
@@ -196,7 +196,7 @@ COUNTED_TILES = 1 << 10  # output tiles whose elements are looked at together
 def segments_per_page(before: Axes, after: Axes) -> int:
     """Segments that the row map reserves for each output tile, for the shapes of both sides.
 
-    A segment is a run of elements that are neighbors in an input tile and in an output tile alike. Each output tile
+    A segment is a run of elements that are contiguous both in an input tile and in an output tile. Each output tile
     has room for as many input tiles as it reads times the most segments of one of them; the largest product counts
     for all, and is aligned by adding its own remainder (as the real library does, though that need not align it).
     """
@@ -223,11 +223,11 @@ def _most_of_elements(elements: _Elements) -> int:
 
 
 def _most_of_rows(before: Axes, after: Axes) -> int:
-    """The most segments among output tiles whose rows stay as long: only where rows lie counts.
+    """The most segments of an output tile if rows keep their length: only the positions of rows count.
 
-    Input and output tiles meet again as from the start after some rows; what is left over is part of such a run. A row
-    crosses two faces when it is wider than one. The end of a row and the start of the next touch in memory only if rows
-    fill whole faces: one face wide, within a face; two faces wide, from the upper right face to the lower left one.
+    The pattern of input and output tiles repeats after some rows; the remainder is part of such a period. A row crosses
+    two faces if it is wider than one. The end of a row and the start of the next row are contiguous in memory only if
+    rows fill whole faces: one face wide, within a face; two faces wide, from the upper right to the lower left face.
     """
     rows = after[0] * after[1]
     periods = [height if height < rows and height % TILE else TILE for height in (before[1], after[1])]
@@ -268,7 +268,7 @@ def stick_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Scratchpads for one or both processors of the program that moves rows: rows as read, and rows as written.
 
-    Both processors work where pages of one side divide those of the other and can be written unchanged.
+    Both processors work if pages of one side divide pages of the other side and can be written unchanged.
     """
     read, written = (row_bytes(tensor, prod(tensor.shape[-1:])) for tensor in (source, target))
     cores = within or first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
@@ -312,9 +312,9 @@ def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
     """The memory of a reshaped tensor that was sharded in `before`.
 
     HEIGHT and WIDTH shards stay on their cores and share the rows (the columns) evenly, rounded up. BLOCK shards keep
-    as many rows and columns of cores, from the first one, as divide the tensor into equal aligned parts. A grid that is
-    no rectangle gives the sharding up. Where one HEIGHT shard holds all rows, the library takes it for a WIDTH shard:
-    it looks at the height first.
+    the most rows and columns of cores, from the first one, that split the tensor into equal aligned parts. A grid that
+    is not a rectangle makes the result interleaved. The library treats a single HEIGHT shard with all rows as a WIDTH
+    shard: it compares the height first.
     """
     shards, scheme = before.shard_spec, before.memory_layout
     apart = MemoryConfig(buffer_type=before.buffer_type)
@@ -412,7 +412,7 @@ class RowMover:
         name: str,
         cores: CoreRangeSet | None = None,
     ) -> None:
-        """Prepares the move of ``source`` to the place ``where``, whose shards follow from the shape, by some cores."""
+        """Prepares the move of ``source`` to the memory ``where``, whose shards follow from the shape, by ``cores``."""
         self.cores = cores
         self.builder, self.source, self.shape, self.where, self.name = builder, source, shape, where, name
 
@@ -430,7 +430,7 @@ class RowMover:
         return self.sharded_place(spec.changed(shape=self.shape, memory_config=without_shards(self.where)))
 
     def sharded_place(self, flat: TensorSpec) -> MemoryConfig:
-        """The place of a sharded result that has no shards yet."""
+        """The memory of a sharded result without a shard spec."""
         return resharded_place(flat, self.where)
 
     def gathered(self) -> PlanTensor:
@@ -444,7 +444,7 @@ class RowMover:
         return placement.converted(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, name)
 
     def filled(self, tensor: PlanTensor) -> PlanTensor:
-        """Tiles with zeros in their padding, if they have any, since padding shares exponents with numbers."""
+        """Tiles with zeros in their padding, if they have padding, since padding shares exponents with values."""
         buffers = fill_buffers(tensor.spec, self.builder.device_spec)
         self.builder.run("FillPadDeviceOperation", FillPad(), [tensor], buffers=buffers, dataflow=True)
         return tensor
@@ -454,7 +454,7 @@ class RowMover:
         return tensor
 
     def moved(self) -> PlanTensor:
-        """The result in its place; intermediates are released."""
+        """The result in its memory; intermediates are freed."""
         spec = self.source.spec
         gathers, rows = spec.memory_config.is_sharded(), spec.layout is Layout.ROW_MAJOR
         if not rows:
@@ -476,7 +476,7 @@ class RowMover:
     def _by_program(self, read: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
         """A tensor whose rows one program moves: interleaved rows, or tiles by a map of their rows in DRAM.
 
-        A DeviceError refuses formats whose elements the program does not move.
+        Raises DeviceError for formats whose elements the program cannot move.
         """
         spec, device = read.spec, self.builder.device_spec
         if spec.data_format not in MOVED_FORMATS:

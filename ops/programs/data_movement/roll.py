@@ -34,7 +34,7 @@ class RollShards(DataMovement):
 def roll_buffers(source: PlanTensor, result: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
     """Both shards, and room for two rows of a shard, of elements or of tiles.
 
-    Shards in DRAM pass through a buffer of their size, and those of rows lie in two more.
+    Shards in DRAM pass through a buffer of their size; shards of rows need two more buffers.
     """
     shards, data_format = source.spec.shards, source.spec.data_format
     tiled = source.spec.layout is Layout.TILE

@@ -106,7 +106,7 @@ class Cut(DataMovement):
 
 
 def slice_buffers(op: Cut, source: PlanTensor, target: PlanTensor, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of the program: shards as they lie, rows or tiles on their way, and the place of each axis."""
+    """Dataflow buffers of the program: views of shards, rows or tiles in transit, and the position of each axis."""
     data_format, rows = source.spec.data_format, target.spec.matrix[0]
     tiled, alignment = source.spec.layout is Layout.TILE, _alignment(source.spec, target.spec, spec)
     if not tiled and cuts_shards(op, source.spec, target.spec, spec):
@@ -126,7 +126,7 @@ def slice_buffers(op: Cut, source: PlanTensor, target: PlanTensor, spec: DeviceS
 
 
 def cuts_shards(op: Cut, source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether rows are cut out of HEIGHT shards into HEIGHT shards where they lie."""
+    """Whether rows are sliced from HEIGHT shards into HEIGHT shards in place."""
     places = {source.memory_config.memory_layout, target.memory_config.memory_layout}
     by_height = places == {TensorMemoryLayout.HEIGHT_SHARDED}
     return by_height and not op.has_steps and rows_follow(source, op.begins[-1], spec)
@@ -140,7 +140,7 @@ def row_buffer_bytes(op: Cut, source: TensorSpec, target: TensorSpec, spec: Devi
 
 
 def rows_together(rows: int, size: int, spec: DeviceSpec, cores: CoreRangeSet | None = None) -> int:
-    """Rows that a core awaits together: those of one read, and a divisor of the rows of one of the cores."""
+    """Number of rows that a core awaits together: the rows of one read, and a divisor of the rows of a core."""
     count = spec.grid.cores if cores is None else cores.num_cores()
     core_rows = round_up(div_up(rows, count), ROW_GROUP)
     most = min(core_rows, max(1, READ_BYTES // size))
@@ -196,7 +196,7 @@ class PaddedSlice(_OfWindow):
         return values.reshape(self.window.shape)[self.window.box]
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
-        """The window comes out of the image, which lies in DRAM, into L1."""
+        """The window is copied from the image in DRAM to L1."""
         return slice_movement(read, written, spec, columns=(self.window.begins[2], self.window.ends[2]))
 
 
@@ -209,7 +209,7 @@ class SliceWrite(_OfWindow):
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The last input with the first input written into its window; elements that no slice has written are NaN.
 
-        The last input is None before the first slice is written. What lies beyond the window is dropped.
+        The last input is None before the first slice is written. Elements beyond the window are dropped.
         """
         source, target = given(inputs[0]), inputs[1]
         window = self.window
@@ -239,11 +239,11 @@ def slice_write_movement(source: TensorSpec, part: TensorSpec, spec: DeviceSpec)
 def slice_movement(
     image: TensorSpec, part: TensorSpec, spec: DeviceSpec, *, columns: tuple[int, int] | None = None
 ) -> Movement:
-    """A program that cuts a part, in L1, out of an image in DRAM: all columns, or a range of columns.
+    """A program that copies a part of an image in DRAM to L1: all columns, or a range of columns.
 
-    Sticks come out of the tiles that the part touches, whose rows are waited for. A block of whole tiles is copied to
-    its place in one piece for each row of tiles, others stick by stick; channels that no tile of the image has are
-    filled stick by stick as well.
+    Sticks are read from the tiles that the part touches, awaited by row of tiles. A block of whole tiles is copied in
+    one piece per row of tiles, other parts stick by stick; channels beyond the image's tiles are also filled stick by
+    stick.
     """
     sides = sides_of(image, part, spec)
     cores, written, shards = sides.cores, sides.written, part.memory_config.shard_spec
@@ -396,7 +396,7 @@ def write_slice(builder: PlanBuilder, result: PlanTensor, target: PlanTensor, wr
 
 
 def _untilized(builder: PlanBuilder, source: PlanTensor, name: str) -> PlanTensor:
-    """Tiles as rows; padding goes, except to the width of the shards."""
+    """Tiles as rows; padding is removed, except up to the width of the shards."""
     spec, conversion = source.spec, Conversion.UNTILIZE
     sharded = spec.memory_config.is_sharded()
     if not sharded and spec.data_format == BFLOAT16 and fits_generated_code(spec, builder.device_spec):

@@ -51,7 +51,7 @@ def split_cores(source: TensorSpec, parts: int, spec: DeviceSpec) -> CoreRangeSe
 
 
 def _most(tiles: int, cores: int, unit: int) -> int:
-    """The largest number of cores that divides the tiles and is a multiple of a unit; 0 if there is none."""
+    """The largest number of cores that divides the tiles and is a multiple of a unit; 0 if none exists."""
     return next((count for count in range(cores, 0, -1) if tiles % count == count % unit == 0), 0)
 
 

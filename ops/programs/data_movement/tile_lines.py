@@ -32,7 +32,7 @@ HEIGHT_SWAPPED: Final = (0, 2, 1, 3)
 
 
 def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -> Composed:
-    """Tiles are read one by one; the rows of each are written, a line of a face at a time, and waited for once."""
+    """Tiles are read one by one; the rows of each tile are written by lines of faces, and awaited once."""
     height, width = shape[-2:]
     images, across = prod(shape[:-2]), div_up(width, TILE)
     tiles, line_faces = images * div_up(height, TILE) * across, TILE // FACE
@@ -62,10 +62,10 @@ def composed_by_lines(shape: Shape, axes: Shape, ends: Ends, spec: DeviceSpec) -
 
 
 def _padding_cycles(shape: Shape, line_bytes: int, spec: DeviceSpec, *, places: bool) -> float:
-    """Cycles in which the core with most of it writes padding below the images of a result.
+    """Cycles of the core with most padding to write padding below the images of a result.
 
-    Programs that work out the places of tiles by axes write it by lines, the others by the lines of a face or, in
-    earlier releases, by lines. The bank of a page is worked out for each part of a face, or once for all lines of it.
+    Programs that compute tile positions by axes write it by lines, other programs by lines of a face or, in earlier
+    releases, by lines. The bank of a page is computed for each part of a face, or once for all lines of a face.
     """
     costs, lines, faces_across = spec.costs_of(TransferCosts), -shape[-2] % TILE, TILE // FACE
     tiles = div_up(prod(shape[:-2]) * div_up(shape[-1], TILE) * (lines > 0), spec.grid.cores)

@@ -28,7 +28,7 @@ FIXED_ONE: Final = 1 << 16  # of the numbers that a reader finds its pixel with
 
 
 class UpsampleProgram(Enum):
-    """How pixels reach their places."""
+    """The program that copies or interpolates pixels."""
 
     STICKS = "sticks"  # Every stick is read once and written to all its places
     TILES = "tiles"  # The same, behind an untilize
@@ -112,7 +112,7 @@ PAGES_IN_FLIGHT = 4  # pages of the result on their way through a core
 
 
 def interleaved_buffers(source: TensorSpec, target: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Buffers for an interleaved source: two sticks or rows of tiles, or one where no core has more."""
+    """Buffers for an interleaved source: two sticks or rows of tiles, or one if no core has more."""
     rows, columns = source.matrix
     if source.layout is Layout.TILE:
         units, pages = rows // TILE, columns // TILE

@@ -91,7 +91,7 @@ class _Reads:
 
 
 def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
-    """(tiles, pages of a tile, bytes of a page) of an interleaved tensor; of rows, as many as fill a tile are one."""
+    """(tiles, pages of a tile, bytes of a page) of an interleaved tensor; rows count in units of a tile's size."""
     rows, columns = tensor.matrix
     if tensor.layout is Layout.TILE:
         return div_up(rows, TILE) * div_up(columns, TILE), 1, tensor.data_format.tile_bytes
@@ -100,7 +100,7 @@ def tile_shape(tensor: TensorSpec) -> tuple[int, int, int]:
 
 
 def _tiles_bytes(tensor: TensorSpec, tiles: int, tile_bytes: float | None = None) -> int:
-    """Bytes of some tiles of a tensor; the last rows of all rows of a row-major tensor may be fewer than the others."""
+    """Bytes of ``tiles`` tiles of a tensor; the last unit of a row-major tensor may have fewer rows."""
     own, pages, page_bytes = tile_shape(tensor)
     size = round(tiles * (pages * page_bytes if tile_bytes is None else tile_bytes))
     rows, columns = tensor.matrix
@@ -108,7 +108,7 @@ def _tiles_bytes(tensor: TensorSpec, tiles: int, tile_bytes: float | None = None
 
 
 def result_tiles(program: EltwiseProgram, spec: DeviceSpec) -> tuple[CoreRangeSet, int, int]:
-    """(cores that work, tiles of the result on the one with most, tiles on all)."""
+    """(working cores, tiles of the result on the core with most, tiles on all cores)."""
     result, shards = program.result, program.result.memory_config.shard_spec
     tiles = tile_shape(result)[0]
     if program.in_place and shards is not None:
@@ -173,7 +173,7 @@ def _transfers(
 
 
 def _tile_work(program: EltwiseProgram, tiles: int) -> TileWork:
-    """A tile of every operand is unpacked for a tile of the result; what is repeated passes both once more before."""
+    """A tile of every operand is unpacked for a tile of the result; broadcast parts pass both once more before."""
     work = [TileWork(packed_tiles=tiles, packed_bytes=tiles * program.result.data_format.tile_bytes)]
     for operand in program.operands:
         data_format = operand.data_format
@@ -208,7 +208,7 @@ class _Steps:
 
     @property
     def ends(self) -> float:
-        """Cycles before and after those in which the banks can be at work all the time."""
+        """Cycles before and after the time in which the banks can work continuously."""
         return max(self.fill, self.located + self.read) + self.write + self.last_write
 
     def cycles(self, tiles: int) -> float:
@@ -286,7 +286,7 @@ def _reads(operand: TensorSpec, result: TensorSpec) -> _Reads:
 
 
 def is_repeated(operand: TensorSpec, result: TensorSpec) -> bool:
-    """Whether rows, columns or numbers of an operand are spread over tiles of their own."""
+    """Whether rows, columns or scalars of an operand are expanded to separate tiles."""
     return (1, 1, *operand.shape)[-2:] != (1, 1, *result.shape)[-2:]
 
 

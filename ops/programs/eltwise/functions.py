@@ -234,7 +234,7 @@ def apply_activation(dst: Array, name: str, parameters: Parameters, *, mode: Vec
 
 
 def without_numbers(activation: Activation, layout: Layout) -> str | None:
-    """Why the numbers of a function of a tensor in a layout are not simulated; None where they are."""
+    """Why the values of a function of a tensor in a layout are not simulated; None if they are."""
     match activation:
         case "gelu", (1.0,):
             return "gelu: variant=FastLut has no numbers here; Accurate and Tanh have"

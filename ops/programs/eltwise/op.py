@@ -74,11 +74,11 @@ class Eltwise(ModeledOp):
         return 1
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
-        """Whether the program works on shards where they lie."""
+        """Whether the program processes shards in place."""
         return lies_in_place(operands[0], result, spec)
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
-        """What the compute threads spend on a tile of the result."""
+        """The work of the compute threads for a tile of the result."""
         raise NotImplementedError
 
     @property
@@ -88,7 +88,7 @@ class Eltwise(ModeledOp):
 
     @property
     def number_bytes(self) -> int:
-        """Bytes of a tile of one number that stands for a second operand; 0 without one."""
+        """Bytes of a tile filled with the scalar that replaces a second operand; 0 without one."""
         return 0
 
     def details(self) -> tuple[Detail, ...]:
@@ -131,7 +131,7 @@ class AddRow(Eltwise):
         return 2
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
-        """A tile of the row is spread, and added to one of the matrix."""
+        """A tile of the row is expanded, and added to a tile of the matrix."""
         added = spec.costs_of(kernel_costs.ComputeCosts).add_tile_cycles
         return computed(operands, result, spec, spread_cycles(self.row_format, spec) + added)
 
@@ -310,7 +310,7 @@ class Binary(OnSomeCores):
         return self.scalar_format.tile_bytes if self.right_format is None else 0
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
-        """Whether the program works on shards where they lie."""
+        """Whether the program processes shards in place."""
         return works_on_shards(operands[0], operands[1] if len(operands) > 1 else None, result, spec.release)
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:
@@ -388,7 +388,7 @@ class Binary(OnSomeCores):
         return (other, tensor) if self.scalar_first else (tensor, other)
 
     def _of_integers(self, left: Array, right: Array) -> Array:
-        """The result for integer operands of one format, modulo two to the power of its bits."""
+        """The result for integer operands of one format, modulo 2**bits."""
 
         def applied(values: Array, functions: Activations, data_format: DataFormat) -> Array:
             for name, parameters in functions:

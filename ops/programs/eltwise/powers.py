@@ -26,7 +26,7 @@ class IntegerPower(Eltwise):
     data_format: DataFormat
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
-        """Tiles of shards are read and written, too."""
+        """False: tiles of shards are also read and written."""
         return False
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:

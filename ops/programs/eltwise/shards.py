@@ -51,7 +51,7 @@ def repeated(left: tuple[int, ...], right: tuple[int, ...]) -> Repeated:
 
 
 def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSpec, release: str) -> bool:
-    """Whether a program of one or two operands processes shards in place instead of page by page, in a release."""
+    """Whether a program of one or two operands in a release processes shards in place instead of page by page."""
     place, left_place = result.memory_config, left.memory_config
     rule = release_of(release).combined_shards
     if right is not None and rule == "each":
@@ -86,9 +86,9 @@ def works_on_shards(left: TensorSpec, right: TensorSpec | None, result: TensorSp
 
 
 def all_lie_alike(tensors: list[TensorSpec]) -> bool:
-    """Whether a program of three operands, whose result is the last tensor, works on the result's shards.
+    """Whether a program of three operands, whose result is the last tensor, processes the result's shards in place.
 
-    The operands lie in shards of the same cores; three tensors may lie interleaved in L1 as well.
+    The operands have shards on the same cores; three of the tensors may also be interleaved in L1.
     """
     *read, result = tensors
     place = read[0].memory_config
@@ -103,8 +103,8 @@ def all_lie_alike(tensors: list[TensorSpec]) -> bool:
 def lies_in_place(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether an element-wise function processes the shards of both its tensors in place.
 
-    Both must have the same shards in L1 and fill them; rows must be whole pages of a tile's elements and end at aligned
-    L1 addresses.
+    Both must have the same shards in L1 and fill them; rows must fill whole pages of a tile's elements and have an
+    aligned length.
     """
     place = read.memory_config
     shards = place.shard_spec
@@ -160,7 +160,7 @@ def rows_on_all_cores(tensor: TensorSpec, layout: TensorMemoryLayout, spec: Devi
 
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:
-    """A buffer on all cores of a device that lies on the shards of a tensor, in tiles or in rows as long as tiles."""
+    """A buffer on all cores of a device that is a view of a tensor's shards, in tiles or in rows of a tile's size."""
     tiles = prod(tensor.spec.shards.shape) // TILE**2
     return tiles_of(name, tiles, tensor.spec.data_format, spec, view_of=tensor.name)
 
@@ -176,7 +176,7 @@ def tiles_of(
 ) -> CircularBuffer:
     """A number of tiles of a format on some cores; a view of a tensor's shards if the tensor is named.
 
-    Without ``cores`` they lie on all cores of the device.
+    The default of ``cores`` is all cores of the device.
     """
     grid = spec.grid
     return tile_buffer(name, tiles, data_format, cores or first_cores(grid.cores, grid.cols, grid.rows), view_of)
@@ -193,9 +193,9 @@ def shards_beside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> 
 
 
 def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) -> str | None:
-    """Why a function of shards in place is refused on the cores that a call may use; None where it is not.
+    """Why a function of shards in place is refused on the cores that a call may use; None if it is not.
 
-    The program sets arguments of the first cores of the shards, as many as the call allows, which must be among these.
+    The program sets arguments of the first cores of the shards, as many as the call allows; all must be in ``cores``.
     """
     if cores is None:
         return None
@@ -213,9 +213,9 @@ def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) ->
 def unary_buffers(
     read: PlanTensor, written: PlanTensor, spec: DeviceSpec, function: str = "", cores: CoreRangeSet | None = None
 ) -> tuple[CircularBuffer, ...]:
-    """Dataflow buffers of a function of every element: two tiles of argument and result, or views where they lie.
+    """Dataflow buffers of an element-wise function: two tiles of argument and result, or views of shards.
 
-    They lie on ``cores``, or on all cores of the device.
+    They are on ``cores``, or on all cores of the device.
     """
     ends = {"argument": read, "result": written}
     between = tiles_of("between", BUFFERING, read.spec.data_format, spec, cores=cores)

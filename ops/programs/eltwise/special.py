@@ -13,7 +13,7 @@ BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    """A function of Python's numbers, of every different number of an array once."""
+    """A function of Python numbers, computed once for every distinct element of an array."""
 
     def of_array(x: Array) -> Array:
         different, places = np.unique(x, return_inverse=True)

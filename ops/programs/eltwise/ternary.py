@@ -1,4 +1,4 @@
-"""Element-wise operations of three operands, of which one may be a number (tt-metal 0.81.1)."""
+"""Element-wise operations of three operands; one operand may be a scalar (tt-metal 0.81.1)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,11 +43,11 @@ class Ternary(OnSomeCores):
 
     @property
     def operand_count(self) -> int:
-        """Operands that are no numbers."""
+        """Number of tensor operands."""
         return sum(data_format is not None for data_format in self.formats)
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:
-        """Whether the program works on shards where they lie."""
+        """Whether the program processes shards in place."""
         return all_lie_alike([*operands, result])
 
     def tile_work(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> Compute:

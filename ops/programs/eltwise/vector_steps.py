@@ -1,8 +1,8 @@
-"""How many instructions of the vector unit the functions of single elements take, as their kernels spell them out.
+"""The number of instructions of the vector unit in element-wise functions.
 
-An instruction works on one number in each lane. `vector_tile_cycles` covers what a function of a few instructions
-takes; a row here says how many more a longer one has. Rows of `MEASURED` stand on profiler files (Blackhole: exp, atan,
-sigmoid, silu; Wormhole: gelu); functions that no row tells take what the measured ones of their kind take.
+An instruction processes one element per lane. `vector_tile_cycles` covers a function of a few instructions; `MEASURED`
+has the additional instructions of longer functions, from profiler files (Blackhole: exp, atan, sigmoid, silu; Wormhole:
+gelu). Other long functions count as `TYPICAL`.
 """
 
 from collections.abc import Iterable, Mapping
