@@ -6,6 +6,8 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
+import numpy as np
+
 from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
 from device.numbers.formats import DataFormat
@@ -217,6 +219,16 @@ def pair_of(owner: str, name: str, value: object) -> tuple[Tensor, Tensor] | Non
 def named_targets(names: Sequence[str], targets: Sequence[Tensor] | None) -> dict[str, Tensor]:
     """The caller's tensors for the results of a plan, keyed by their names in the plan; empty without such tensors."""
     return dict(zip(names, targets, strict=True)) if targets else {}
+
+
+def sides_of(operation: str, shape: object) -> Sequence[int]:
+    """The argument ``shape`` of an operation, a sequence; raises ArgumentTypeError for anything else.
+
+    Methods of tensors take integers one by one, operations of the bindings do not.
+    """
+    if isinstance(shape, str | bytes) or not isinstance(shape, Sequence | np.ndarray):
+        raise wrong(operation, f"shape must be a sequence of integers, not {shown(shape)}")
+    return shape  # type: ignore[return-value]
 
 
 def integers_of(what: str, values: object) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """ttnn.experimental.view: a tensor that shares a buffer under another shape."""
 
 from ops.planners.shape.reshape import plan_memory_view
-from ttsim.api.device_calls import cached_plan, carried_out, required_device
+from ttsim.api.device_calls import cached_plan, carried_out, required_device, sides_of
 from ttsim.api.heads import experimental
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.tensors import resolved_shape
@@ -27,6 +27,6 @@ def view(input_tensor: Tensor, shape: object) -> Tensor:
         Shape([1, 1, 64, 64])
     """
     device = required_device("experimental.view", input_tensor)
-    wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
+    wanted = resolved_shape((sides_of("experimental.view", shape),), input_tensor.spec.volume)
     plan = cached_plan(plan_memory_view, device, input_tensor.spec, wanted)
     return carried_out("experimental.view", plan, input_tensor, device)

@@ -26,6 +26,7 @@ from ttsim.api.device_calls import (
     operation,
     operation_as,
     required_device,
+    sides_of,
 )
 from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.calls import on_device
@@ -262,7 +263,7 @@ def reshape(
     """
     if padded_shape is not None:
         _check_padded(input_tensor, *(integers_of("reshape", sides) for sides in (shape, padded_shape)))
-    wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
+    wanted = resolved_shape((sides_of("reshape", shape),), input_tensor.spec.volume)
     filler = None if skip_padding_fill else pad_value
     options: dict[str, Any] = {"place": memory_config, "filler": filler, "cores": sub_core_grids}
     return _reshaped("reshape", input_tensor, wanted, plan_reshape, wanted, **options)
@@ -295,7 +296,7 @@ def view(input_tensor: Tensor, shape: object) -> Tensor:
         >>> seen.shape, seen.buffer_address() == tensor.buffer_address()
         (Shape([1, 1, 64, 64]), True)
     """
-    wanted = resolved_shape((shape,), input_tensor.spec.volume)  # type: ignore[arg-type]
+    wanted = resolved_shape((sides_of("view", shape),), input_tensor.spec.volume)
     if wanted == input_tensor.spec.shape:
         return input_tensor
     if input_tensor.device() is None:
