@@ -217,9 +217,8 @@ class Conv2d(OfTensors, Windows2d, name="conv2d"):
         The output [1, 1, N*OH*OW, O]; or (output, (OH, OW)), or (output, (weights, bias)), or all three.
 
     Raises:
-        ArgumentError: Arguments contradict each other, need a feature that is not simulated (folded windows of padded
-            shards, numbers of a depthwise convolution of one row without a bias), or (on a strict device) would give a
-            wrong result.
+        ArgumentError: Arguments contradict each other, need a feature that is not simulated (numbers of a depthwise
+            convolution of one row without a bias), or (on a strict device) would give a wrong result.
 
     Examples:
         >>> image = ttnn.ones((1, 1, 64, 32), device=device)

@@ -515,8 +515,6 @@ def _not_simulated(call: ConvCall) -> Iterator[str]:
     spec, place = call.input.spec, call.input.spec.memory_config
     in_shards = call.folds and not call.input.on_host and place.is_sharded()
     high = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
-    if in_shards and any(call.padding) and high:
-        yield f"folding windows of padded HEIGHT shards is not simulated; {FOLDING_WAY_OUT}"
     kept = spec.shape == call.image_shape if high else place.buffer_type is BufferType.DRAM  # by the plan, or refused
     if in_shards and not kept and spec.layout is Layout.ROW_MAJOR and spec.matrix[1] != call.in_channels:
         yield (

@@ -18,8 +18,9 @@ from device.numbers.formats import BFLOAT16, DataFormat, div_up, round_up
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.conv.arguments import ConvCall, Folding, Operand
 from ops.planners.conv.checks import FOLDING_WAY_OUT
+from ops.planners.shape.fold import folded_images
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.fold import FoldWindows, fold_buffers, whole_windows
+from ops.programs.data_movement.fold import FoldWindows, fold_buffers, in_high_shards, whole_windows
 from ops.programs.data_movement.pad import PadWith, around_image, pad_buffers
 from ops.programs.data_movement.placement import blocks_in_dram, convert, converted, uploaded_image
 from ops.programs.data_movement.reshape import reshaped
@@ -34,6 +35,11 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     start = uploaded_image(builder, source) if call.input.on_host else source
     image = current = _gathered(builder, reshaped(builder, start, call.image_shape, "input.image"))
     builder.free_own(start, keep=[image])
+    if any(call.padding) and in_high_shards(image.spec):
+        around = (call.padding[:2], call.padding[2:], (0, 0))
+        folded = folded_images(builder, image, call.stride, around, name=FOLDED)
+        builder.free_own(image, keep=[folded])
+        return _released(builder, call, source, start, folded)
     if any(call.padding):
         (batch, height, width, channels), (top, bottom, left, right) = image.spec.shape, call.padding
         shape = (batch, height + top + bottom, width + left + right, channels)
@@ -49,6 +55,13 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
         builder.free_own(rows, keep=[image, ready])
     folded = _folded(builder, call, ready)
     builder.free_own(ready, image)
+    return _released(builder, call, source, start, folded)
+
+
+def _released(
+    builder: PlanBuilder, call: ConvCall, source: PlanTensor, start: PlanTensor, folded: PlanTensor
+) -> PlanTensor:
+    """The folded input, with the caller's released where the call says so."""
     if call.conv_config.deallocate_activation and not call.input.on_host and start.in_l1:
         builder.free(source)
     return folded

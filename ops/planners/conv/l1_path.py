@@ -138,10 +138,25 @@ def halo_arguments(
     )
 
 
+def _require_walk(partitioned: PartitionedConv) -> None:
+    """Raises DeviceError for cores that the halo can not address."""
+    config = partitioned.layout.config
+    box = config.cores.bounding_box()
+    if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
+        return
+    walked = halo_plan.walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
+    if walked is not None:
+        raise DeviceError(
+            f"{walked}\ncore_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row "
+            "after row"
+        )
+
+
 def _require_sticks(partitioned: PartitionedConv, source: TensorSpec) -> None:
     """Raises NotSimulatedError for shards of fewer cores than the images that the call claims would fill."""
     claimed, shards = prod(partitioned.call.image_shape[:3]), source.memory_config.shard_spec
-    if shards is not None and source.matrix[0] < claimed and shards.shape[0] * shards.num_cores() < claimed:
+    cores = partitioned.layout.config.nhw_cores
+    if shards is not None and source.matrix[0] < claimed and shards.shape[0] * cores < claimed:
         raise NotSimulatedError(
             f"input_tensor: its shards hold {source.matrix[0]} sticks of the {claimed} that batch_size, input_height "
             "and input_width say it has; the real library's process ends there"
@@ -155,6 +170,7 @@ def _halo(
     name = f"{partitioned.prefix}halo"
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
+        _require_walk(partitioned)
         _require_sticks(partitioned, sharded.spec)
         plan = halo_plan.plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the partition expects
@@ -181,15 +197,6 @@ def _halo_refusals(
     partitioned: PartitionedConv, sharded: PlanTensor, plan: halo_plan.HaloPlan, spec: DeviceSpec
 ) -> Iterator[str]:
     """Why the halo can not address the cores or read the shards, with the real library's text and ours."""
-    config = partitioned.layout.config
-    box = config.cores.bounding_box()
-    if config.cores.num_cores() != box.num_cores() or box.start != CoreCoord(0, 0):
-        walked = halo_plan.walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
-        if walked is not None:
-            yield (
-                f"{walked}\ncore_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row "
-                "after row"
-            )
     if not sharded.in_l1:
         yield (
             "Only L1 buffers can have an associated circular buffer!\n"

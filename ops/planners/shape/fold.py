@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from device.errors import ArgumentError, DeviceError, NotSimulatedError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, no_such_axis
 from device.memory.memory_config import L1_MEMORY_CONFIG, Layout, MemoryConfig, ShardOrientation, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
@@ -15,6 +15,7 @@ from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import beyond_shards, page_alignment_bytes, row_bytes, shard_row_bytes
 from ops.programs.data_movement import fold
+from ops.programs.data_movement.reshape import reshaped
 from ops.programs.halo.plan import HaloArguments, HaloOp, plan_halo, walk_refusal
 from ops.window import PaddedAxis, PaddedInput
 
@@ -44,44 +45,64 @@ def plan_fold(
         raise DeviceError(f"{line}\nfold: give [N, H, W, C], not {rank} axes")
     if rank > RANK:
         raise ArgumentError(f"fold: the tensor must be [N, H, W, C], not of rank {rank}")
-    # the halo of HEIGHT shards does not write its zeros; Fold does
-    halo = (*padding[0], *padding[1]) if fold.in_high_shards(source) else (0, 0, 0, 0)
 
     def write(builder: PlanBuilder, images: PlanTensor) -> PlanTensor:
-        ready = _ready(builder, images, window, padding)
-        folded = _folded(builder, ready, window, halo, collapsed=collapsed)
+        folded = folded_images(builder, images, window, padding, collapsed=collapsed)
         result = folded if place is None else placed(builder, folded, place, "output.placed")
-        builder.free_own(folded, ready, keep=[result])
+        builder.free_own(folded, keep=[result])
         return result
 
     return plan_of(source, spec, write)
 
 
-def _ready(builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around) -> PlanTensor:
-    """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
+def folded_images(
+    builder: PlanBuilder,
+    images: PlanTensor,
+    window: tuple[int, int],
+    padding: Around,
+    *,
+    name: str = "output",
+    collapsed: bool = False,
+) -> PlanTensor:
+    """The windows of images as channels, in the tensor of this name; arguments as of `plan_fold`."""
+    # the halo of HEIGHT shards does not write its zeros; Fold does
+    halo = (*padding[0], *padding[1]) if fold.in_high_shards(images.spec) else (0, 0, 0, 0)
+    ready = _ready(builder, images, window, padding, "" if name == "output" else f"{name}.")
+    folded = _folded(builder, ready, window, halo, name, collapsed=collapsed)
+    builder.free_own(ready, keep=[images, folded])
+    return folded
+
+
+def _ready(
+    builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around, prefix: str
+) -> PlanTensor:
+    """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows.
+
+    ``prefix`` begins the names of tensors on the way.
+    """
     high, current, spec = fold.in_high_shards(images.spec), images, builder.device_spec
     if high:
-        current = _haloed(builder, images, padding)
+        current = _haloed(builder, images, padding, f"{prefix}halo")
         padding = (*[(0, 0)] * 2, padding[2])
     elif _lies_apart(images.spec, spec):
-        current = placed(builder, images, L1_MEMORY_CONFIG, "gathered")
-    padded = padded_by(builder, current, ((0, 0), *padding), 0.0, "padded")
-    builder.free_own(current, keep=[padded])
+        current = placed(builder, images, L1_MEMORY_CONFIG, f"{prefix}gathered")
+    padded = padded_by(builder, current, ((0, 0), *padding), 0.0, f"{prefix}padded")
+    builder.free_own(current, keep=[images, padded])
     if not high:
         _check_sides(padded.spec, window)
         if padded.spec.layout is Layout.ROW_MAJOR or fold.folds_tiles(padded.spec, window, spec):
             return padded
-    rows = in_other_layout(builder, padded, Layout.ROW_MAJOR, "rows")
-    builder.free_own(padded, keep=[rows])
+    rows = in_other_layout(builder, padded, Layout.ROW_MAJOR, f"{prefix}rows")
+    builder.free_own(padded, keep=[images, rows])
     if not high:
         return rows
     _check_sides(rows.spec, window)
-    dealt = placed(builder, rows, fold.whole_windows(rows.spec, window, spec), "dealt")
-    builder.free_own(rows, keep=[dealt])
+    dealt = placed(builder, rows, fold.whole_windows(rows.spec, window, spec), f"{prefix}dealt")
+    builder.free_own(rows, keep=[images, dealt])
     return dealt
 
 
-def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTensor:
+def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around, name: str) -> PlanTensor:
     """The images in HEIGHT shards with zeros around them, from a halo with windows of one stick."""
     (top, bottom), (left, right), channels = padding
     if not any((top, bottom, left, right)):
@@ -96,11 +117,13 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
     if walked is not None:
         raise DeviceError(f"{walked}\nfold: give images in shards of cores from 0-0 on, row by row")
     batch, height, width, depth = spec.shape
-    if width != spec.padded_shape[-2]:
-        raise NotSimulatedError(
-            f"fold: ttsim does not simulate zeros around images in tiles with padding below {width} columns, in HEIGHT "
-            "shards; give rows, or images of whole tiles"
+    if spec.layout is Layout.TILE and depth != spec.padded_shape[-1]:
+        raise DeviceError(
+            "Attempting to reshape between two shapes with different volumes\nfold: tiles with padding do not become "
+            "images; give rows, or pad the images before"
         )
+    rows_of_all = reshaped(builder, images, (1, 1, batch * height * width, depth), f"{name}.flat")
+    spec = rows_of_all.spec
     rows, columns = (
         PaddedAxis(input_length=side, before=before, after=after, kernel=1)
         for side, before, after in ((height, top, bottom), (width, left, right))
@@ -109,16 +132,17 @@ def _haloed(builder: PlanBuilder, images: PlanTensor, padding: Around) -> PlanTe
     shares = {"output_rows": div_up(frame.outputs, spec.shards.num_cores()), "input_matrix": spec.matrix}
     formats = {"data_format": spec.data_format, "tiled": spec.layout is Layout.TILE}
     halo = HaloArguments.of(frame, spec.memory_config, builder.device_spec, **shares, **formats)
-    plan = plan_halo(halo, input_tensor=images.name, output_tensor="halo")
-    op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor("halo", plan.output)
-    builder.run("HaloDeviceOperation", op, [images], output, plan.circular_buffers, resident=plan.resident)
+    plan = plan_halo(halo, input_tensor=rows_of_all.name, output_tensor=name)
+    op, output = HaloOp(plan=plan, fp32_dest=False), PlanTensor(name, plan.output)
+    builder.run("HaloDeviceOperation", op, [rows_of_all], output, plan.circular_buffers, resident=plan.resident)
+    builder.free_own(rows_of_all, keep=[images])
     if spec.shape[-1] != spec.padded_shape[-1]:
         raise DeviceError(
-            "Attempting to reshape between two shapes with different volumes\nfold: tiles with padding do not become "
-            "images; give rows, or pad the images before"
+            "Attempting to reshape between two shapes with different volumes\nfold: rows with padding do not become "
+            "images; give rows without, or pad the images before"
         )
     shape, sticks = (batch, height + top + bottom, width + left + right, depth), plan.output
-    return PlanTensor("halo", sticks.changed(shape=shape, layout=Layout.ROW_MAJOR))
+    return PlanTensor(name, sticks.changed(shape=shape, layout=Layout.ROW_MAJOR))
 
 
 def _lies_apart(image: TensorSpec, spec: DeviceSpec) -> bool:
@@ -134,6 +158,7 @@ def _folded(
     image: PlanTensor,
     window: tuple[int, int],
     halo: tuple[int, int, int, int],
+    name: str,
     *,
     collapsed: bool,
 ) -> PlanTensor:
@@ -151,7 +176,7 @@ def _folded(
         place = replace(place, shard_spec=place.shard_spec.changed(shape=(high // positions, wide * positions)))
     shape = (batch, height // window[0], width // window[1], positions * channels)
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
-    tensor = PlanTensor("output", TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
+    tensor = PlanTensor(name, TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
     _check_shards(image.spec, window)
     op = fold.FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
     buffers = fold.fold_buffers(image, tensor, window, builder.device_spec)

@@ -164,6 +164,14 @@ def test_windows_that_overlap_are_folded_with_their_weights_in_l1(values, scheme
          groups=groups)  # fmt: skip
 
 
+@pytest.mark.parametrize("padding", [(1, 1, 1, 1), (1, 1, 0, 2)])
+@pytest.mark.parametrize("values", ["fast", "exact"])
+def test_images_in_high_shards_are_folded_with_zeros_around_them(values, padding):
+    config = FOLDS | {"shard_layout": SCHEMES[1]}
+    same((2, 8, 16, 32), (6, 32, 2, 2), values=values, place=place("height/32x32/8x1"), config=config, stride=(2, 2),
+         padding=padding)  # fmt: skip
+
+
 def test_a_strict_device_refuses_what_folding_gets_wrong():
     shapes, call = ((2, 6, 12, 16), (6, 16, 3, 3)), {"stride": (2, 2), "config": FOLDS}
     with pytest.raises(ttsim.ArgumentError, match=r"conv_config\.enable_kernel_stride_folding: of an input in DRAM"):

@@ -266,8 +266,6 @@ OURS = [
     (conv2d(groups=3), "conv2d: groups must divide in_channels"),
     (conv2d(groups=0), "conv2d: groups must be at least 1"),
     (conv2d(dilation=(0, 1)), "conv2d: dilation must be at least"),
-    (folded(input=operand(1, 1, 64, 32, place=high((32, 32), 2)), padding=(1, 1, 1, 1)),
-     "conv2d: folding windows of padded HEIGHT shards is not simulated; set conv_config.enable"),
     (conv2d(input_height=1, input_width=64, kernel_size=(1, 1), padding=(0, 0, 0, 0), groups=32, out_channels=32,
             weight=operand(32, 1, 1, 1)),
      "conv2d: groups=32 of one channel each: the real library repeats the weights of a row"),
