@@ -17,6 +17,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.reduction import require_no_dram_blocks, sharded_place, tiles_of_rows
 from ops.planners.shape.permute import permuted_by, transposed_by
 from ops.planners.shape.reshape import reshaped_by
+from ops.planners.to_config import check_rows
 from ops.programs.buffer_shapes import require_cores
 from ops.programs.reduction.welford import Welford, welford_buffers
 
@@ -66,6 +67,7 @@ class _Deviation:
             turned = reshaped_by(builder, turned, (1, *turned.spec.shape), None, None, "row")
         read = turned
         if turned.spec.layout is Layout.ROW_MAJOR:
+            check_rows(turned.spec, builder.device_spec)
             read = tiles_of_rows(builder, turned, "tiles", self.place, call.cores)
         builder.free_own(turned, keep=[read, source])
         last = (-2,) if alone or (len(axes) == 1 and axes[0] == rank - 2) else tuple(range(-len(axes), 0))

@@ -1,7 +1,7 @@
 """Element-wise operations: arguments, the program that the real library takes, its circular buffers."""
 
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
@@ -114,6 +114,18 @@ def _require_bfloat16(op: Binary) -> None:
             "exists to round the bfloat16 result to nearest even, so it has no effect for other output dtypes; leave "
             f"the flag unset (or pass true) for those.\n{op.operation}: leave fast_and_approximate_mode out"
         )
+
+
+def _require_tolerances(op: Binary) -> None:
+    """Raises DeviceError for tolerances of isclose that no difference has."""
+    if op.operation != "isclose":
+        return
+    for name, tolerance in zip(("rtol", "atol"), op.numbers, strict=False):
+        if not 0 <= tolerance < inf:
+            raise DeviceError(
+                f"isclose: {name} must be a finite, non-negative value, got {tolerance:g}\n"
+                f"{name}: give how far the operands of an element may differ, 0 or more"
+            )
 
 
 def _refused_activation(op: Binary) -> str | None:
@@ -233,6 +245,7 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
         place = _place(call, left.spec, other, shape, spec, by_rows=by_rows)
         result = PlanTensor("output", TensorSpec(shape, op.data_format, layout, place))
     require_formats(op)  # the library looks at the tensors that it brought into tiles, and at their result first
+    _require_tolerances(op)
     if other is not None:
         broadcast(left.spec.shape, other.shape)
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]

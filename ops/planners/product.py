@@ -19,6 +19,7 @@ from ops.planners.one_axis import OneAxisArguments
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, permuted_by, seen
 from ops.planners.shape.reshape import reshaped_by
+from ops.planners.to_config import check_rows
 from ops.programs.buffer_shapes import require_among
 from ops.programs.data_movement.conversions import cloned, tilized_by, typecast_by
 from ops.programs.reduction.product import Product, product_buffers
@@ -71,6 +72,7 @@ def _tiles(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
     spec = tensor.spec
     if spec.layout is Layout.TILE:
         return tensor
+    check_rows(spec, builder.device_spec)
     padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
     return tilized_by(builder, tensor, "tiles", place=spec.memory_config, padded_shape=padded, whole=False)
 

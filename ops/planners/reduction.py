@@ -22,6 +22,7 @@ from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import transposed_by
 from ops.planners.shape.reshape import reshaped_by
 from ops.planners.shape.slice import cut_by
+from ops.planners.to_config import check_rows
 from ops.programs.buffer_shapes import shard_counts
 from ops.programs.data_movement.conversions import cloned, rows_of, tilized_by, unpadded_by, untilized_by
 from ops.programs.data_movement.placement import is_dram_blocks
@@ -298,6 +299,7 @@ class _Reducer:
         """One program, or two where rows and columns are reduced in turn; rows become tiles unless they are read."""
         call, read = self.call, source
         if source.spec.layout is Layout.ROW_MAJOR and not self._reads_rows(source.spec, axes):
+            check_rows(source.spec, self.builder.device_spec)
             negates = call.searched is Reduction.MIN and not self._by_vector_unit(source.spec.data_format)
             read = self._tiles(source, self.place if negates else source.spec.memory_config)
         single = prod(source.spec.padded_shape) // TILE**2 <= 1 and not self._by_vector_unit(read.spec.data_format)

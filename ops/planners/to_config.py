@@ -84,16 +84,23 @@ def plan_tilize(
     return plan_of(source, spec, write, free_l1=free_l1)
 
 
-def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
-    """Raises for sharded rows of more than four axes: the library merges all axes before the last three.
+def sees_narrower(source: TensorSpec, spec: DeviceSpec) -> bool:
+    """Whether the library sees rows of more than four axes without the padding of their shards.
 
-    Leading axes of length 1 are dropped instead, for any padding of the shards.
+    It merges all axes before the last three, but drops leading axes of length 1 instead, for any padding of the
+    shards. A DeviceError refuses shards that such a view does not have.
     """
     ones = next((axis for axis, side in enumerate(source.shape) if side != 1), len(source.shape))
     if len(source.shape) - ones <= RANK:
-        return
+        return False
     seen = viewed(source, seen_in_four(source.shape), spec)
-    if seen.padded_shape[-1] != source.padded_shape[-1]:
+    return seen.padded_shape[-1] != source.padded_shape[-1]
+
+
+def check_rows(source: TensorSpec, spec: DeviceSpec) -> None:
+    """Raises for rows of more than four axes whose shards the library sees without their padding."""
+    if sees_narrower(source, spec):
+        viewed(source, seen_in_four(source.shape), spec).changed(layout=Layout.TILE)  # refuses shards of no tiles
         raise NotSimulatedError(
             f"tilize: rows of {source.shape[-1]} that shards pad to {source.padded_shape[-1]}, in {len(source.shape)} "
             "axes, are not simulated; reshape the tensor to four axes"

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.cores import CoreRangeSet, PlainEnum
-from device.errors import shown
+from device.errors import DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import BFLOAT16, DataFormat, quantize
 from device.numbers.vector_unit import VectorUnitMode
@@ -93,6 +93,7 @@ WITH_FAST_MODE: Final = frozenset((
 WHOLE_NUMBERS: Final = ("decimals", "k")  # parameters of ttnn's functions that are integers
 OPTIONAL_NUMBERS: Final = ("decimals", "eps")  # parameters of round and logit that may be None
 Placed = tuple[Any, ...]  # The tensor, and where its results go: arguments of `applied`
+GREATEST_ORDER: Final = 11  # of polygamma
 IN_MEMORY_ALONE: Final = frozenset(("polygamma",))  # functions that 0.81.1 gives no output_tensor and no cores
 
 
@@ -143,6 +144,11 @@ def _unary(name: str) -> Callable[..., Tensor]:
 
     def function(input_tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         numbers = fixed or _bound(name, parameters, args, kwargs)
+        if name == "polygamma" and not 1 <= numbers[0] <= GREATEST_ORDER:
+            raise DeviceError(
+                f"polygamma order must be in range [1, {GREATEST_ORDER}], got {numbers[0]:g}\n"
+                "k: give the order of the derivative; ttnn.digamma is the function itself"
+            )
         one_form = OWN_KEYWORDS.get(name, {}).keys().isdisjoint(kwargs)  # the fast mode is another of such functions
         if name in WITH_FAST_MODE and one_form:
             fast = kwargs.pop("fast_and_approximate_mode", False)

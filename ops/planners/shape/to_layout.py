@@ -5,13 +5,13 @@ from functools import partial
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
-from device.memory.memory_config import Layout, MemoryConfig, TensorMemoryLayout as Scheme, ragged_tiles
+from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout as Scheme, ragged_tiles
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import padded_by
-from ops.planners.to_config import check_rows, plan_of_rows
+from ops.planners.to_config import plan_of_rows, sees_narrower
 from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
 
 
@@ -39,15 +39,12 @@ def plan_to_layout(
             "exception: BFLOAT8_B -> BFLOAT16, which untilize handles natively)!\n"
             f"dtype: leave {target_format} out, and typecast before"
         )
-    if layout is Layout.TILE and source.layout is Layout.ROW_MAJOR:
-        if len(source.shape) == 1 and source.memory_config.is_sharded():
-            raise DeviceError(
-                "ttnn::to_layout: Cannot convert a sharded device tensor with rank 1 to TILE_LAYOUT. Tilize requires "
-                "shard dimensions divisible by tile size, but rank promotion to 2D produces a shard height of 1. Move "
-                "to interleaved first, then tilize.\ntensor: it is a vector in shards"
-            )
-        TensorSpec(source.padded_shape, source_format, Layout.TILE, source.memory_config)  # refuses ragged shards
-        check_rows(source, spec)
+    if layout is Layout.TILE is not source.layout and len(source.shape) == 1 and source.memory_config.is_sharded():
+        raise DeviceError(
+            "ttnn::to_layout: Cannot convert a sharded device tensor with rank 1 to TILE_LAYOUT. Tilize requires "
+            "shard dimensions divisible by tile size, but rank promotion to 2D produces a shard height of 1. Move "
+            "to interleaved first, then tilize.\ntensor: it is a vector in shards"
+        )
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format, cores=cores)
     if untilizes and source.volume:
         return plan_of_rows(source, spec, write, source.shape, free_l1)
@@ -81,6 +78,12 @@ def in_other_layout(
             return unpadded_by(builder, source, spec.shape, where, name, cores=cores)
         return untilized_by(builder, source, rows_of(spec, spec.shape, where), name, cores=cores)
     spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
+    if sees_narrower(spec, builder.device_spec) and spec.shape[-1] % TILE:
+        spec.changed(layout=Layout.TILE)
+        raise DeviceError(
+            f"Input tensor width ({spec.shape[-1]}) must be divisible by tile width ({TILE})\n"
+            f"input_tensor: shards pad its rows to {spec.padded_shape[-1]}; reshape it to four axes"
+        )
     padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
     whole = padded in (spec.padded_shape, spec.shape)  # the last of WIDTH shards may be ragged
     by_height = spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED

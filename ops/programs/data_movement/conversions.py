@@ -108,14 +108,16 @@ def cloned(
 ) -> PlanTensor:
     """A copy of a tensor, page by page, in another memory, with the same shards, or in another format of tiles."""
     current, refused = source.spec.memory_config, ""
-    require_shard_spec(place, in_rows=source.spec.layout is Layout.ROW_MAJOR)
-    if data_format not in (None, source.spec.data_format) and source.spec.layout is not Layout.TILE:
-        if data_format is not None and data_format.is_block:
-            raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
-        raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
+    in_rows = source.spec.layout is Layout.ROW_MAJOR
+    if data_format is not None and data_format.is_block and in_rows:
+        raise DeviceError("Only TILE layout is supported for BFLOAT8_B dtype!\ninput_tensor: use ttnn.to_layout")
+    require_shard_spec(place, in_rows=in_rows)
     padded = source.spec.padded_shape  # which the copy keeps, as prepared weights have more than their tiles need
     target = source.spec.changed(memory_config=place, data_format=data_format, padded_shape=padded)  # of fit shards
     output = PlanTensor(name, target)
+    target.buffer(builder.device_spec)  # refuses shards on cores that the device lacks
+    if data_format not in (None, source.spec.data_format) and in_rows:
+        raise DeviceError("Clone: data type conversion is only supported with tile layout\ndtype: leave it out")
     if not source.spec.volume and data_format not in (None, source.spec.data_format):
         raise DeviceError("DFB 'dst' has no producer\ndtype: leave it out, or use ttnn.to_layout")
     if current.is_sharded() is not place.is_sharded():

@@ -13,7 +13,17 @@ from device.matrix_unit.arithmetic import Arithmetic
 from device.matrix_unit.exact import multiplied_elements
 from device.matrix_unit.packer import typecast
 from device.memory.layouts import TensorSpec
-from device.numbers.formats import BFLOAT16, FLOAT32, UINT8, Array, DataFormat, quantize, whole_groups
+from device.numbers.formats import (
+    BFLOAT16,
+    FLOAT32,
+    UINT8,
+    UINT16,
+    UINT32,
+    Array,
+    DataFormat,
+    quantize,
+    whole_groups,
+)
 from device.numbers.vector_unit import VectorUnitMode, cut_to_bfloat16, rounded_to_even_bfloat16
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import ComputeSpec
@@ -281,7 +291,8 @@ class Binary(OnSomeCores):
         own, wide = self.functions_before, self.operation == LDEXP and self.left_format.is_block
         if wide:
             return BFLOAT16, BFLOAT16
-        left, right = self.left_activations or own[0], self.right_activations or own[1]
+        left = _changing(self.left_activations, self.left_format) or own[0]
+        right = _changing(self.right_activations, self.second_format) or own[1]
         return self.left_format if left else None, self.second_format if right else None
 
     @property
@@ -445,6 +456,12 @@ def _repeated_cycles(operands: tuple[TensorSpec, ...], result: TensorSpec, spec:
         for operand in operands
         if is_repeated(operand, result)
     )
+
+
+def _changing(functions: Activations, data_format: DataFormat) -> Activations:
+    """The functions that have kernels: unsigned integers are their own magnitudes."""
+    unsigned = data_format in (UINT8, UINT16, UINT32)
+    return tuple(function for function in functions if not (unsigned and function[0] == "abs"))
 
 
 def mode_of(compute: ComputeSpec, *, wide: bool) -> VectorUnitMode:

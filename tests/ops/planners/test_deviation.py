@@ -104,3 +104,9 @@ def test_working_cores_outside_the_device_are_refused_by_their_group(columns, un
 def test_the_place_of_the_result_is_looked_at_before_formats():
     with pytest.raises(DeviceError, match="requires either nd_shard_spec or shard_spec"):
         planned((64, 64), (1,), INT32, place=L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+
+
+def test_rows_of_many_axes_are_seen_without_the_padding_of_their_shards():
+    source = TensorSpec((2, 1, 4, 2, 64, 8), BFLOAT16, Layout.ROW_MAJOR, place("width/1024x32/1"))
+    with pytest.raises(DeviceError, match="Shard height 4096 must match physical height 1024 for width sharded"):
+        plan_deviation(source, DeviationArguments(name="std", axes=(5,), keeps=True), SPEC)

@@ -176,6 +176,17 @@ def test_as_many_tiles_wait_for_functions_of_an_operand_as_the_unit_takes(operat
     assert negated.size_bytes == tiles * left.tile_bytes
 
 
+@pytest.mark.parametrize(("data_format", "buffers"), [(UINT16, 3), (UINT8, 3), (INT32, 4)])
+def test_unsigned_integers_are_their_own_magnitudes(data_format, buffers):
+    given = tensor_spec("64x64 tile").changed(data_format=data_format)
+    op = Binary(
+        operation="eq", left_format=data_format, right_format=data_format, data_format=data_format,
+        right_activations=(("abs", ()),),
+    )  # fmt: skip
+    (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given), N150).steps
+    assert len(step.circular_buffers) == buffers
+
+
 def test_rows_become_tiles_before_the_format_of_an_exact_sum_is_looked_at():
     shards = tensor_spec("64x64 rows l1 height/16x64/4").changed(data_format=FLOAT32)
     op = Binary(operation="add", left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32, exact=True)

@@ -131,3 +131,9 @@ def test_the_place_of_the_result_is_looked_at_before_formats(where, message):
     source = TensorSpec((1, 2, 64, 64), INT32, TILES)
     with pytest.raises(DeviceError, match=message):
         plan_product(source, ProductArguments(dim=1, place=where, keeps=False), SPEC)
+
+
+def test_rows_of_many_axes_are_seen_without_the_padding_of_their_shards():
+    source = TensorSpec((2, 1, 4, 2, 64, 8), BFLOAT16, Layout.ROW_MAJOR, place("width/1024x32/1"))
+    with pytest.raises(DeviceError, match="Shard height 4096 must match physical height 1024 for width sharded"):
+        plan_product(source, ProductArguments(dim=None, keeps=False), SPEC)

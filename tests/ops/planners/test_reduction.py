@@ -305,3 +305,8 @@ def test_a_vector_is_a_view_of_four_axes():
         SPEC,
     ))  # fmt: skip
     assert "Input shape: Shape([1, 1, 32, 64]), New shape: Shape([50]), Shard width: 32" in str(error)
+
+
+def test_rows_of_many_axes_are_seen_without_the_padding_of_their_shards():
+    with pytest.raises(DeviceError, match="Shard height 4096 must match physical height 1024 for width sharded"):
+        planned((2, 1, 4, 2, 64, 8), (5,), layout=Layout.ROW_MAJOR, memory=place("width/1024x32/1"))

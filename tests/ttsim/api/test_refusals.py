@@ -483,6 +483,9 @@ REFUSED = [
      "ArgumentType: ttnn.gelu(): incompatible function arguments.\n"),
     ("32x32 tile", lambda x: ttnn.elu(x, 1.0), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
      "elu: 1 by position are too many"),
+    ("32x32 tile int32", lambda x: ttnn.polygamma(x, 12),
+     "Device: polygamma order must be in range [1, 11], got 12\n"),
+    ("32x32 tile", lambda x: ttnn.polygamma(x, 0), "Device: polygamma order must be in range [1, 11], got 0\n"),
     ("32x32 tile", lambda x: ttnn.polygamma(x, 2, output_tensor=x),
      "ArgumentType: ttnn.polygamma(): incompatible function arguments."),
     ("32x32 tile", lambda x: ttnn.elu(x, alpha="x"), "ArgumentType: ttnn.elu(): incompatible function arguments.\n"
@@ -518,6 +521,10 @@ REFUSED = [
      "Device: Expected the same dtype as start (input), for end\n"),
     ("32x32 tile + 32x32 tile bfloat8_b", ttnn.bias_gelu,
      "Device: Mixed dtype is not supported for binary operation BinaryOpType::BIAS_GELU, dtype A: "),
+    ("32x32 tile + 32x32 tile bfloat8_b", lambda x, y: ttnn.isclose(x, y, rtol=-1.0),
+     "Device: Mixed dtype is not supported for binary operation BinaryOpType::ISCLOSE"),
+    ("32x32 tile + 32x32 tile", lambda x, y: ttnn.isclose(x, y, rtol=-1.0),
+     "Device: isclose: rtol must be a finite, non-negative value, got -1\n"),
     ("32x32 tile + 32x32 tile bfloat8_b", ttnn.isclose,
      "Device: Mixed dtype is not supported for binary operation BinaryOpType::ISCLOSE, dtype A: DataType::BFLOAT16, "),
     ("32x32 tile + 32x32 tile", lambda x, y: ttnn.mac(x, 2.0, x, output_tensor=y),

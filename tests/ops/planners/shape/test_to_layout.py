@@ -156,3 +156,21 @@ def test_a_place_of_rows_need_not_hold_the_padding_of_tiles():
     """Four images of 8 rows, which are 128 rows in tiles."""
     plan = plan_to_layout(tensor_spec("4x8x96 tile"), Layout.ROW_MAJOR, N150, place=place("height/32x96/1"))
     assert plan.tensors["output"].memory_config == place("height/32x96/1")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("2x1x4x2x64x8 rows block/1024x32/1 dram", "Input tensor width (8) must be divisible by tile width (32)"),
+        ("2x1x4x2x64x8 rows width/1024x32/1", "Shard height 4096 must match physical height 1024 for width sharded"),
+        ("2x1x4x2x64x8 rows width/1024x16/1", "Physical shard shape (1024, 16) must be tile {32, 32} sized!"),
+    ],
+)
+def test_rows_that_shards_pad_are_seen_without_their_padding_in_four_axes(source, message):
+    with pytest.raises(DeviceError, match=re.escape(message)):
+        plan_to_layout(tensor_spec(source), Layout.TILE, N150)
+
+
+def test_tilize_looks_at_the_shards_of_four_axes():
+    with pytest.raises(DeviceError, match=re.escape("Physical shard shape (4096, 8) must be tile {32, 32} sized!")):
+        plan_tilize(tensor_spec("2x1x4x2x64x8 rows block/1024x32/1 dram"), N150)
