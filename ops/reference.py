@@ -98,7 +98,7 @@ def plan_geometry(
     """Geometry from one list per attribute, as oneDNN gives them.
 
     ``input_shape`` has spatial sizes only, ``dilation`` is 1-based. Output padding defaults to zeros and dilation to
-    ones. Raises ValueError for lists of different lengths, or a size below its least value.
+    ones. Raises ValueError for lists of different lengths, or a size below its minimum.
     """
     rank = len(input_shape)
     columns = {

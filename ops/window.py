@@ -19,7 +19,7 @@ class NoWindowError(ValueError):
 
 
 def count_windows(length: int, reach: int, stride: int) -> int:
-    """Windows of ``reach`` + 1 positions, ``stride`` apart, in so many positions; zero or less where none fits."""
+    """Number of windows of ``reach`` + 1 positions, ``stride`` apart, in a length; zero or less if none fits."""
     return (length - reach - 1) // stride + 1
 
 
@@ -133,7 +133,7 @@ def axis_of_windows(
     output_offset: int = 0,
     output_stride: int = 1,
 ) -> PaddedAxis:
-    """The axis whose frame begins and ends with its windows, of which the first begins at ``start``.
+    """The axis whose frame begins and ends with its windows; the first window begins at ``start``.
 
     ``output_offset`` is the position of the first output in the result.
     """
@@ -153,7 +153,7 @@ def axis_of_windows(
 
 
 def margins(axes: Iterable[PaddedAxis]) -> tuple[int, int]:
-    """Zeros, none of them inserted, that windows of some axes reach ahead of the same inputs and behind them."""
+    """Padding zeros (not inserted zeros) that windows of axes with the same inputs reach before and after them."""
     with_taps = [axis for axis in axes if axis.kernel]
     before = max((axis.before for axis in with_taps), default=0)
     after = max((axis.last - (axis.input_length - 1) for axis in with_taps), default=0)
@@ -208,7 +208,7 @@ def _phase(axis: PaddedAxis, first: int, distance: int, *, whole: bool) -> Outpu
 
 
 def phase_margins(axis: PaddedAxis) -> tuple[int, int, bool]:
-    """The `margins` of an axis phase by phase, and whether none of its outputs meets more than one tap."""
+    """The `margins` of an axis for all its phases, and whether every output has at most one tap."""
     phases = [phase.axis for phase in output_phases(axis)]
     return *margins(phases), all(phase.kernel < 2 for phase in phases)
 
@@ -335,7 +335,7 @@ def data_breaks(frame: PaddedInput) -> tuple[bool, bool, bool]:
 
 
 def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
-    """The number of data sticks below each of ``numbers`` that padding follows."""
+    """The number of data sticks followed by padding, below each of ``numbers``."""
     data_rows, data_columns = frame.data_shape
     if not data_columns:
         return np.zeros_like(numbers)
@@ -349,11 +349,11 @@ def count_breaks(frame: PaddedInput, numbers: Integers) -> Integers:
 
 
 def frame_sources(frame: PaddedInput, start: int, stop: int) -> Integers:
-    """For the sticks ``start`` to ``stop`` (not included): the number of the input stick each holds, -1 for padding.
+    """The number of the input stick in each stick from ``start`` to ``stop`` (exclusive); -1 for padding.
 
     The real library numbers the data sticks of the frame in order. This order is the flattened input, unless ``after``
     is negative: then inputs are missing from the frame, and the library reads all following inputs from the wrong
-    place.
+    address.
     """
     sticks = np.arange(start, stop, dtype=np.int64)
     if frame.replicate:  # the nearest stick between the first and the last input of both axes
@@ -379,10 +379,10 @@ def dense_frame(frame: PaddedInput) -> PaddedInput:
 
 
 def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
-    """First stick of the `dense_frame`, and last stick + 1, that the outputs of every core read, all their phases.
+    """First stick of the `dense_frame`, and last stick + 1, that the outputs of every core read, in all phases.
 
-    Ranges grow as needed so that neither end decreases from a core to the next, and hold one stick at least. Cores
-    behind the last output get its range.
+    Ranges grow as needed so that neither end decreases from a core to the next, and have at least one stick. Cores
+    after the last output get its range.
     """
     dense, (height, width) = dense_frame(frame), (frame.rows.outputs, frame.columns.outputs)
     (top, bottom), (left, right) = _read(frame.rows, dense.rows), _read(frame.columns, dense.columns)
@@ -409,7 +409,7 @@ def dense_bounds(frame: PaddedInput, *, output_rows: int, cores: int) -> tuple[I
 
 
 def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
-    """[outputs] first dense position that an output or a later one reads, and last that it or an earlier one reads."""
+    """[outputs] first dense position read by an output or a later one, and last one read by it or an earlier one."""
     first, last = np.full(axis.outputs, dense.length - 1), np.zeros(axis.outputs, np.int64)
     for phase in output_phases(axis, whole=True):
         if (own := phase.axis).kernel:
@@ -419,7 +419,7 @@ def _read(axis: PaddedAxis, dense: PaddedAxis) -> tuple[Integers, Integers]:
 
 
 def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, cores: int) -> tuple[Integers, Integers]:
-    """First output of a phase that each core computes, and last + 1, by the phase's own numbers.
+    """First and last + 1 output of a phase on each core, numbered within the phase.
 
     Each core has ``output_rows`` outputs of all phases; the last cores may have fewer.
     """
@@ -434,7 +434,7 @@ def phase_outputs(frame: PaddedInput, phase: PaddedInput, *, output_rows: int, c
 
 
 def _before(axis: PaddedAxis, places: Integers) -> Integers:
-    """The number of a phase's outputs before each of some places."""
+    """The number of a phase's outputs before each of some positions."""
     below: Integers = (places - axis.output_offset + (axis.output_stride - 1)) // axis.output_stride
     return np.clip(below, 0, axis.outputs)
 
@@ -442,8 +442,8 @@ def _before(axis: PaddedAxis, places: Integers) -> Integers:
 def sliding_window_text(frame: PaddedInput, cores: CoreRangeSet, *, nhw_cores: int, channel_cores: int) -> str:
     """The text of a frame as a SlidingWindowConfig.
 
-    A frame with zeros between or behind its inputs is written as a transposed convolution, whose padding is the reach
-    of its window beyond the zeros ahead; any other frame as the convolution that it is.
+    A frame with zeros between or after its inputs is written as a transposed convolution, whose padding is the reach of
+    its window beyond the leading zeros; any other frame is written as a convolution.
     """
     axes = (frame.rows, frame.columns)
     transposed = any(axis.input_dilation > 1 or axis.trailing for axis in axes)

@@ -27,8 +27,8 @@ def sum_blocks(
     """The sum of ``count`` blocks with trips through the packer between them (docs/reference/values.md, Partial sums).
 
     A block is activations, weights and the halves present of each K tile; None is a block without products, which
-    leaves partial sums as they are: a second trip through the packer changes nothing. With a bias the last block makes
-    the trip, too. ``reloads_whole`` fetches partial sums back as they are. The result is Dst before bias, activation
+    leaves partial sums unchanged: a second trip through the packer changes nothing. With a bias the last block also
+    makes the trip. ``reloads_whole`` reloads partial sums without truncation. The result is Dst before bias, activation
     and final pack, float32 [rows, columns]; None if it is zero.
     """
     fp32_dest, packed, dst = mode.fp32_dest, None, None

@@ -139,9 +139,9 @@ class ProductBlock(NamedTuple):
 
 
 def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> list[Task]:
-    """One K block: unpackers and matrix unit together, the packer a sub-block behind.
+    """One K block: unpackers and matrix unit together, the packer one sub-block later.
 
-    There is a task for each of `reloads`, which says whether partial sums are fetched back.
+    There is a task for each element of `reloads`, which says whether partial sums are reloaded.
     """
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
     tiles = block.subblock_height * block.subblock_width
@@ -170,7 +170,7 @@ def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> lis
 
 
 def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
-    """Cycles in which the unpackers feed one K tile of a sub-block, and cycles that products always wait.
+    """Cycles of the unpackers for one K tile of a sub-block, and cycles that products always wait.
 
     The operand of the shorter side of the sub-block stays in the matrix unit, some tiles at a time
     (`ComputeSpec.stationary_tiles`), while all tiles of the other operand stream through. There are this many register
@@ -188,7 +188,7 @@ def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:
 
 
 def fetched_tiles(spec: DeviceSpec, block: ProductBlock) -> tuple[tuple[int, DataFormat], tuple[int, DataFormat]]:
-    """The tiles that are unpacked for a K tile of a sub-block: those that stay, and those that stream past them."""
+    """The tiles that are unpacked for a K tile of a sub-block: stationary tiles and streamed tiles."""
     stays, streams = block.first_format, block.second_format
     if block.subblock_height > block.subblock_width:
         stays, streams = streams, stays
@@ -320,10 +320,10 @@ def multicast_cycles(spec: DeviceSpec, sent_bytes: float, receivers: int) -> flo
 def multicast_burst_cycles(
     spec: DeviceSpec, count: int, transfer_bytes: int, receivers: int, links: int, *, linked: bool
 ) -> float:
-    """Multicasts of one size, until the last is answered; a write to the farthest receiver and its answer pass `links`.
+    """Cycles of multicasts of one size until the last answer; a write to the farthest receiver and back passes `links`.
 
-    A packet first reserves its path, half of the links that it and its answer pass, unless it keeps the path of the
-    packet before: that is what linked multicasts do, up to the last of them.
+    A packet first reserves its path, half of the links of the round trip, unless it keeps the path of the previous
+    packet, as linked multicasts do up to the last one.
     """
     packets = math.ceil(transfer_bytes / spec.noc.packet_bytes)
     reserved = (packets if linked else count * packets) * answer_cycles(spec.noc, links / 2)

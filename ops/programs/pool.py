@@ -49,9 +49,9 @@ class Pool(DataMovement):
         return chunk_of(div_up(self.channels, self.channel_cores))
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array | tuple[Array, ...]:
-        """[1, 1, N*OH*OW, C] in storage of the result's format, of sticks [..., C]; and the places, if wanted.
+        """[1, 1, N*OH*OW, C] in storage of the result's format, from sticks [..., C]; and the indices, if requested.
 
-        A NaN is larger than infinity, or less than its negative, and packed as that.
+        A NaN compares above infinity (or below -infinity, by its sign), and is packed as that infinity.
         """
         rows, columns, batch = self.frame.rows, self.frame.columns, self.frame.batch
         sticks = given(inputs[0]).reshape(-1, given(inputs[0]).shape[-1])[:, : self.channels]
@@ -153,7 +153,7 @@ def _largest(framed: Array, frame: PaddedInput, outputs: int) -> Array:
 
 
 def _places(framed: Array, frame: PaddedInput, part: slice, largest: Array) -> Array:
-    """[outputs, columns, C] place in the image, row by row, of the first tap of each window that is its maximum."""
+    """[outputs, columns, C] row-major index in the image of the first maximum of each window."""
     rows, columns = frame.rows, frame.columns
     top = np.arange(part.start, part.stop)[:, None, None] * rows.stride - rows.before
     left = np.arange(columns.outputs)[None, :, None] * columns.stride - columns.before
@@ -237,7 +237,7 @@ class PoolSizes:
 
     @property
     def place_tiles(self) -> dict[str, int]:
-        """Bytes of the tiles that places are counted in, by the name of their buffers."""
+        """Bytes of the tiles in which indices are counted, by the name of their buffers."""
         if self.index_format is None:
             return {}
         one = self.index_format.tile_bytes
@@ -247,7 +247,7 @@ class PoolSizes:
 
     @property
     def place_bytes(self) -> int:
-        """Bytes of a shard of the places."""
+        """Bytes of a shard of the indices."""
         rows, columns = self.out_shard
         return 0 if self.index_format is None else rows * columns * (self.index_format.element_bytes or 0)
 
@@ -261,9 +261,9 @@ def pool_buffers(
     outputs: Sequence[str],
     cores: CoreRangeSet,
 ) -> tuple[CircularBuffer, ...]:
-    """The buffers of a pool; each of two readers takes half of the first list, which says where windows begin.
+    """The buffers of a pool; each of two readers has half of the first list, which has the first sticks of windows.
 
-    ``lists`` may have a second one, of scalars; ``outputs`` are the results and perhaps the places.
+    ``lists`` may have a second list, of scalars; ``outputs`` are the results and, if requested, the indices.
     """
     tile, windows = BFLOAT16.tile_bytes, BUFFERING * sizes.window_bytes
     indices, *scalars = lists

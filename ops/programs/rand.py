@@ -21,7 +21,7 @@ from ops.programs.data_movement.movement import Access, DataMovement, Movement, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenlyDistributed(DataMovement):
-    """Uniformly distributed numbers from ``low`` up to but not including ``high``."""
+    """Uniformly distributed numbers from ``low`` to ``high``, exclusive."""
 
     shape: tuple[int, ...]
     low: float

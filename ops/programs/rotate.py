@@ -74,7 +74,7 @@ class Rotate(DataMovement):
         return interpolated(weights, pixels_of, arithmetic, mode, packed, channels).reshape(self.shape)
 
     def _places(self) -> tuple[Integers, Integers]:
-        """[H*W] row and [H*W] column that each output of an image lies at, with `FIXED_BITS` behind the point."""
+        """[H*W] source row and [H*W] source column of each output of an image, with `FIXED_BITS` fraction bits."""
         _, height, width, _ = self.shape
         radians = np.float32(np.float32(self.angle) * pi / 180)
         cosine, sine = (_fixed(function(radians)) for function in (np.cos, np.sin))
@@ -119,7 +119,7 @@ def rotating_cores(images: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> 
 def nearest_buffers(
     images: PlanTensor, result: PlanTensor, cores: CoreRangeSet, spec: DeviceSpec
 ) -> tuple[CircularBuffer, ...]:
-    """A pixel of what lies outside; and pixels on their way, or the shards of both tensors."""
+    """A pixel of the fill value; and pixels in transit, or the shards of both tensors."""
     source, form = images.spec, images.spec.data_format
     shards = source.memory_config.shard_spec
     if shards is not None:
@@ -144,7 +144,7 @@ WIDEST = 8  # tiles of channels that are reduced at once
 
 
 def bilinear_buffers(images: PlanTensor, result: PlanTensor, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
-    """A pixel of what lies outside, the corners of two pixels and their weights, and sticks of the result."""
+    """A pixel of the fill value, the corners of two pixels and their weights, and sticks of the result."""
     channels, form = images.spec.shape[-1], images.spec.data_format
     element_bytes, faces = form.element_bytes or 0, div_up(channels, FACE)
     shards, name = result.spec.memory_config.shard_spec, result.name

@@ -16,9 +16,9 @@ FIXED_ONE: Final = 1 << FIXED_BITS
 
 
 def fixed_weights(down: Integers, across: Integers) -> Array:
-    """[..., 4] weights of the corners around a place, from the shares of the lower and of the right ones; float32.
+    """[..., 4] weights of the corners around a position, from the shares of the lower and the right corners; float32.
 
-    The shares have `FIXED_BITS` behind the point; weights are cut to bfloat16.
+    The shares have `FIXED_BITS` fraction bits; weights are truncated to bfloat16.
     """
     corners = [
         rows * columns >> FIXED_BITS for rows in (FIXED_ONE - down, down) for columns in (FIXED_ONE - across, across)
@@ -35,9 +35,9 @@ def interpolated(
     packed: Callable[[Array], Array],
     columns: int,
 ) -> Array:
-    """[N, columns] packed sums; ``factors`` are float32 [N, pixels], ``pixels`` gives those of a part of N, float32.
+    """[N, columns] packed sums; ``factors`` are float32 [N, pixels], ``pixels`` returns float32 pixels of a part of N.
 
-    ``packed`` takes the Dst of a part, float32 [N of it, columns].
+    ``packed`` packs the Dst of a part, float32 [N of the part, columns].
     """
     parts = list(parts_of(len(factors), factors.shape[1] * columns))
     results: dict[int, Array] = {}

@@ -37,7 +37,7 @@ SAME = 1e-9  # of cycles
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedOperation:
-    """A device operation with a model of cycles, as planned on one device."""
+    """A device operation with a cycle model, as planned on one device."""
 
     program: str
     name: str

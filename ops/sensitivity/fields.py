@@ -83,8 +83,8 @@ def scaled(spec: DeviceSpec, field: Field, factor: float) -> DeviceSpec | None:
 def others(spec: DeviceSpec, field: Field) -> tuple[DeviceSpec, ...]:
     """Copies with another value of a field that is not a number.
 
-    Flags are inverted, lists of positions get no gap, a gap, or one position, and other releases are tried; other texts
-    have no other values, and invalid devices are omitted.
+    Flags are inverted, lists of positions get no gap, a gap, or one position, and releases are replaced by other
+    releases; other texts are not changed, and invalid devices are omitted.
     """
     if isinstance(field.value, bool):
         values: list[Any] = [not field.value]

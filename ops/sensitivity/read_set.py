@@ -55,7 +55,7 @@ class _Field:
 
 
 def _listen(part: Any, values: dict[str, Any], path: str, reads: set[str]) -> None:
-    """Makes a part, whose class has a `_Field` for each of these values, record reads."""
+    """Makes a part record reads; its class has a `_Field` for each of these values."""
     for name in values:
         part.__dict__.pop(name, None)
     part.__dict__[_UNREAD] = values, path, reads

@@ -9,8 +9,8 @@ and so on; in a round, transfers of all cores share links.
 
 The recurrence runs over blocks, with all cores in arrays: a core's processor ends block k at
 
-    max(its end of block k - 1, untilized block k) + max(issue of its transfers, bytes to others / what a link carries
-        of contents + max(bytes to itself / the same, bytes of others on its links / width of a link))
+    max(its end of block k - 1, untilized block k) + max(issue of its transfers, bytes to others / payload bandwidth of
+        a link + max(bytes to itself / the same, bytes of others on its links / width of a link))
 
 because a processor that waits for a link lets packets of others pass back to back, also while it copies to itself. At
 the end it waits for the answers to its last writes. Source: the structure of tt-metal's halo kernels; constants by
@@ -69,7 +69,7 @@ STICK_PIECES: Final = 2  # in which padding that is not zero is copied (tt-metal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HaloCosts(Costs):
-    """Constants of the model of the halo program; what it shares with others is `TransferCosts` and `ComputeCosts`."""
+    """Constants of the halo model only; constants shared with other models are `TransferCosts` and `ComputeCosts`."""
 
     TABLE: ClassVar[str] = "halo_costs"
 
@@ -105,8 +105,8 @@ class HaloTraffic(NamedTuple):
 def batches_of(plan: HaloPlan, *, by_task: bool) -> Batches:
     """All transfers, assigned to processors and blocks as the gather lists assign them.
 
-    With ``by_task`` the first processor copies the sticks that stay on its core, and the second sends the others, after
-    all is untilized (`device.spec.releases`).
+    With ``by_task`` the first processor copies the sticks that stay on its core, and the second sends all others, after
+    untilizing has ended (`device.spec.releases`).
     """
     halo = plan.arguments
     if halo.tiled or by_task:
@@ -168,10 +168,10 @@ def halo_traffic(plan: HaloPlan, spec: DeviceSpec) -> HaloTraffic:
 
 
 def in_the_way(senders: Integers, receivers: Integers, *, tiled: bool) -> Floats:
-    """[routes, routes] the part of the second route's bytes that the first meets where they share a link; or [1, 1].
+    """[routes, routes] the part of the second route's bytes that delays the first on a shared link; or [1, 1].
 
-    Within a block of tiles a core serves its receivers in their order, so while it sends to a core behind it, others
-    have sent half of what goes to cores before them, in the mean. Rounds of sticks are in step.
+    Within a block of tiles a core serves its receivers in order, so while it sends to a later core, other cores have on
+    average sent half of their bytes to earlier cores. Rounds of sticks are in step.
     """
     if not tiled:
         return np.ones((1, 1))
@@ -186,7 +186,7 @@ def _table(row: Integers, column: Integers, shape: tuple[int, int], weights: Int
 
 
 def _raise_rows(table: Floats, rows: Integers, values: Floats) -> None:
-    """Raises the entries of rows to values, [rows, columns], that are larger; a row may come several times."""
+    """Raises entries of rows to larger ``values``, [rows, columns]; a row may occur several times."""
     width = table.shape[1]  # numpy is quicker with one axis
     np.maximum.at(table.reshape(-1), (rows[:, None] * width + np.arange(width)).ravel(), values.ravel())
 
@@ -378,7 +378,7 @@ class _Cores:
 
     @cached_property
     def table(self) -> Floats:
-        """[cores, 1 + stages] whole cycles: the end of each core, and what each of `STAGES` works."""
+        """[cores, 1 + stages] whole cycles: the end of each core, and the busy cycles of each of `STAGES`."""
         table = np.empty((1 + len(STAGES), self._halo.nhw_cores))
         for row, cycles in zip(table, (self._times.ends.max(axis=0), *self._spent), strict=True):
             row[:] = cycles
@@ -386,7 +386,7 @@ class _Cores:
 
 
 def _core_cycles(halo: HaloArguments, table: Floats) -> CoreCycles:
-    """The cycles of all cores, those that repeat a halo among them, from a table as of `_table_of_cores`."""
+    """The cycles of all cores, including cores that repeat a halo, from a table of `_table_of_cores`."""
     own = [number for number, stage in enumerate(STAGES, start=1) if stage not in SHARED]
     ends, again = table[:, 0], halo.cores.num_cores() // halo.nhw_cores
     busy = np.minimum(ends, table[:, own].max(axis=1))
@@ -442,7 +442,7 @@ def _groups(halo: HaloArguments, table: Floats) -> tuple[CoreGroupCycles, ...]:
 
 
 def _group(halo: HaloArguments, row: Sequence[float], numbers: Integers) -> CoreGroupCycles:
-    """The group of the cores with these numbers, from its row of the table."""
+    """The group of cores with these numbers, from its row of the table."""
     end, *spent = row
     return CoreGroupCycles(
         cores=_core_set(halo, numbers),
@@ -465,7 +465,7 @@ def _places(halo: HaloArguments) -> list[list[CoreCoord]]:
 
 
 def _core_set(halo: HaloArguments, numbers: Integers) -> CoreRangeSet:
-    """The cores that the numbers stand for."""
+    """The cores with these numbers."""
     if len(numbers) == halo.nhw_cores:
         return halo.cores
     places = _places(halo)

@@ -105,7 +105,7 @@ class HaloArguments:
 
     @classmethod
     def of(cls, frame: PaddedInput, place: MemoryConfig, spec: DeviceSpec, **others: Any) -> Self:
-        """The halo of an input in the shards of a place; ``others`` are the remaining fields, or other values."""
+        """The halo of an input with the shards of a memory config; ``others`` are the remaining or changed fields."""
         shards = place.shard_spec
         assert shards is not None
         (down, across), (rows, width) = shard_counts(place.memory_layout, shards), shards.shape
@@ -136,8 +136,8 @@ class HaloArguments:
     def order(self) -> CoreOrder:
         """The order of the cores that split the rows.
 
-        HEIGHT counts them along the rows of the grid. BLOCK addresses the first column (or row): every column of cores
-        repeats the same transfers among themselves. WIDTH has one.
+        HEIGHT numbers them along the rows of the grid. BLOCK numbers the first column (or row): all columns of cores
+        repeat the same transfers. WIDTH has one core.
         """
         cores = np.arange(self.nhw_cores, dtype=np.int64)
         if self.scheme is BLOCK:
@@ -252,7 +252,7 @@ def halo_output(halo: HaloArguments, max_sticks: int) -> TensorSpec:
 def config_tensor_spec(halo: HaloArguments, words: int) -> TensorSpec:
     """A config tensor with a list of ``words`` for every core that splits the rows.
 
-    In L1_SMALL every core holds its list, so that cores which share rows hold copies: the lists are dealt against the
+    In L1_SMALL every core has its own list, so cores that share rows have copies: lists are distributed against the
     orientation of a BLOCK tensor. In DRAM there is one copy.
     """
     if halo.config_tensors_in_dram:
@@ -326,9 +326,9 @@ def turns(transfers: Transfers, *, tiled: bool) -> Integers:
 
 
 def first_turns(source: Integers, destination: Integers, counts: Integers) -> Integers:
-    """[pairs of cores] how many transfers of a row-major source come before those of a pair, which has so many.
+    """[pairs of cores] number of transfers of a row-major source before the transfers of a pair, given ``counts``.
 
-    Those to the source itself come first, then those to others in core order.
+    Transfers to the source itself come first, then transfers to other cores in core order.
     """
     places = (2 * source + (source != destination)) * (destination.max(initial=0) + 1) + destination
     order = places.argsort(kind="stable")
@@ -339,7 +339,7 @@ def first_turns(source: Integers, destination: Integers, counts: Integers) -> In
 
 
 def shares_of_turns(first: Integers, counts: Integers) -> Integers:
-    """[processors, pairs of cores] transfers that each processor does, of so many from the `first_turns` on."""
+    """[processors, pairs of cores] transfers of each processor, of ``counts`` transfers from `first_turns` on."""
     ahead = np.array([[1], [0]])  # the first processor begins
     shares: Integers = (first + counts + ahead) // PROCESSORS - (first + ahead) // PROCESSORS
     return shares
@@ -353,9 +353,9 @@ def core_pairs(halo: HaloArguments, ranges: StickRanges) -> CorePairs:
 
 
 def transfers_in_turns(halo: HaloArguments, ranges: StickRanges, pairs: CorePairs | None) -> tuple[Transfers, Integers]:
-    """The transfers of a row-major input, and the processor that does each; ``pairs`` is as of `HaloPlan`.
+    """The transfers of a row-major input, and the processor of each; ``pairs`` as in `HaloPlan`.
 
-    Those between two cores by one processor are counted, not listed, where the runs of data between padding are even.
+    Transfers between two cores by one processor are counted, not listed, if the runs of data between padding are even.
     """
     runs = padding_runs(halo.frame)
     if pairs is None or not isinstance(runs, EvenPaddingRuns):
@@ -384,9 +384,9 @@ def _listed_gather_words(halo: HaloArguments, transfers: Transfers) -> tuple[int
 
 
 def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
-    """Words of both gather lists: the number of routes, what the core with most words uses, and an even number of all.
+    """Words of both gather lists: the number of routes, the words of the core with most, rounded up to an even number.
 
-    `used` are the words of each queue: a core's number times the processors, plus the number of the processor.
+    `used` are the words of each queue; queue index = core number * processors + processor number.
     """
     words = np.bincount(queue, weights=used, minlength=PROCESSORS * cores).reshape(cores, PROCESSORS).max(axis=0)
     return round_up(1 + int(words[0]), 2), round_up(1 + int(words[1]), 2)
@@ -395,8 +395,8 @@ def _list_words(queue: Integers, used: Integers, cores: int) -> tuple[int, int]:
 def _gather_words_row_major(halo: HaloArguments, pairs: CorePairs) -> tuple[int, int]:
     """Words of both gather lists of a row-major input.
 
-    The transfers between two cores follow each other, so each processor has one route for every pair of cores of which
-    it got any.
+    The transfers between two cores are consecutive, so each processor has one route for every pair of cores with
+    transfers of that processor.
     """
     share, queue = pairs.shares, PROCESSORS * pairs.transfers.source + np.array([[0], [1]])
     words = TRANSFER_WORDS * share + ROUTE_WORDS * (share > 0)
@@ -406,8 +406,8 @@ def _gather_words_row_major(halo: HaloArguments, pairs: CorePairs) -> tuple[int,
 def _gather_words_tiled(halo: HaloArguments, ranges: StickRanges) -> tuple[int, int]:
     """Words of both gather lists of a tiled input.
 
-    A stick is sent to several cores in their `CoreOrder.rank`. A route goes on where the last receiver of some
-    transfers is the first one of the next.
+    A stick is sent to several cores in the order `CoreOrder.rank`. A route continues if the last receiver of a group of
+    transfers is the first receiver of the next group.
     """
     at, low, high, rounds = _served(halo, ranges)
     rank, receivers = halo.order.rank, high - low + 1
@@ -423,11 +423,11 @@ def _gather_words_tiled(halo: HaloArguments, ranges: StickRanges) -> tuple[int, 
 
 
 def _served(halo: HaloArguments, ranges: StickRanges) -> tuple[Integers, Integers, Integers, Integers]:
-    """Transfers that follow each other and go round the same receivers, in the order of the source.
+    """Groups of consecutive transfers to the same receivers, in the order of the source.
 
-    The result is, for each group of them, the data number of the first transfer, the first and the last receiving core,
-    and how often all of them are served. The data are cut where the receivers change and at every block of the source.
-    At a cut, a receiver whose range begins there starts a transfer of its own; the others do so only at a break of the
+    The result is, for each group, the data number of the first transfer, the first and the last receiving core, and the
+    number of rounds over all receivers. Data are split where the receivers change and at every block of the source. At
+    a split, a receiver whose range begins there starts a new transfer; other receivers do so only at a break of the
     data.
     """
     frame, input_rows = halo.frame, halo.input_rows
@@ -460,8 +460,8 @@ def _served(halo: HaloArguments, ranges: StickRanges) -> tuple[Integers, Integer
 def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, block_rows: tuple[int, ...]) -> int:
     """Words of the reader indices of one core, counted without writing a list.
 
-    Each core has `output_rows`; the last cores may have fewer, or none. A reader takes `block_rows` at a time: one
-    number, or two that alternate between two readers.
+    Each core has `output_rows`; the last cores may have fewer, or none. A reader reads `block_rows` at a time: one
+    number, or two numbers that alternate between two readers.
     """
     ends = [0]
     while ends[-1] < output_rows:
@@ -475,7 +475,7 @@ def reader_index_words(frame: PaddedInput, *, output_rows: int, cores: int, bloc
 
 
 def _window_breaks(frame: PaddedInput, outputs: Integers) -> Integers:
-    """The number of outputs, up to each of ``outputs``, that do not lie one step behind the output before them."""
+    """The number of outputs, up to each of ``outputs``, that are not one step after the previous output."""
     rows, columns = frame.rows, frame.columns
     row, image = columns.outputs, columns.outputs * rows.outputs
     to_row = rows.stride * columns.length - (columns.outputs - 1) * columns.stride

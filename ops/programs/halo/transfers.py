@@ -1,7 +1,7 @@
 """The sticks that each core needs, their senders, and the padding to fill.
 
-Every core pushes sticks of its input shard into the output shards of the cores that need them (its own among them). A
-transfer is a run of sticks that lie next to each other at both ends. Plans count transfers (`count_transfers`); only
+Every core pushes sticks of its input shard into the output shards of the cores that need them (including its own). A
+transfer is a run of sticks that are contiguous at both ends. Plans count transfers (`count_transfers`); only
 cycles, and frames that replicate, need a list of them (`list_transfers`).
 """
 
@@ -53,8 +53,8 @@ def most_sticks(frame: PaddedInput, *, output_rows: int, cores: int) -> int:
 def stick_ranges(frame: PaddedInput, *, output_rows: int, cores: int) -> StickRanges:
     """The sticks between the first and the last that a core's outputs read (docs/reference/planning.md, Halo).
 
-    Columns outside the windows are included, which makes the range contiguous. A core behind the last output gets the
-    range of the last output once more, or nothing where there is one output only, as in the real library.
+    Columns outside the windows are included, which makes the range contiguous. A core after the last output gets the
+    range of the last output again, or nothing if there is only one output, as in the real library.
     """
     return ranges_between(frame, *_bounds(frame, output_rows, cores))
 
@@ -91,7 +91,7 @@ def upsampled_bounds(
     """First stick, and last stick + 1, of the pixels that bilinear upsampling reads on every core, [cores] each.
 
     An output reads the windows of ``frame``; the window of a later output may begin at an earlier stick, because
-    several rows of outputs read the same rows of pixels. Source: tt-metal 0.81.1, in whose float32 steps places add up.
+    several rows of outputs read the same rows of pixels. Source: tt-metal 0.81.1, which adds float32 steps.
     """
     rows, columns = (
         _upsampled_places(axis.input_length, factor)
@@ -108,7 +108,7 @@ def upsampled_bounds(
 
 
 def _upsampled_places(length: int, factor: int) -> Integers:
-    """[length * factor] position in a frame of the first of two pixels that each output lies between."""
+    """[length * factor] position in a frame of the first of the two neighbor pixels of each output."""
     half, step = np.float32(0.5), np.float32(1) / np.float32(factor)
     steps = np.full(length * factor, step, np.float32)
     steps[0] = half * step + half
@@ -141,10 +141,10 @@ def changes(values: Integers) -> NDArray[np.bool_]:
 def _cut(
     first: Integers, stop: Integers, input_rows: int, block_rows: int
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """Ranges of input sticks, which may be empty, cut where a source shard or a block of it ends.
+    """Ranges of input sticks, which may be empty, split where a source shard or a block of it ends.
 
-    The result is, for each piece, the number of its range, the core whose shard it lies in, its first input stick and
-    its last one + 1.
+    The result is, for each piece, the number of its range, the core of its shard, its first input stick and its last
+    stick + 1.
     """
     blocks, ends = div_up(input_rows, block_rows) if block_rows else 1, np.array([first, stop - 1])
     pieces = ends // input_rows
@@ -165,8 +165,8 @@ def _cut(
 def count_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
     """Transfers between every two cores, counted without listing them, in a frame that does not replicate.
 
-    If `block_rows` is positive, no transfer crosses a multiple of so many sticks of its source shard, and a pair of
-    cores is counted for each block.
+    If `block_rows` is positive, no transfer crosses a multiple of this number of sticks of its source shard, and a pair
+    of cores is counted for each block.
     """
     destination, core, begin, end = _cut(ranges.first_data, ranges.stop_data, input_rows, block_rows)
     before, last = count_breaks(frame, np.array([begin, end - 1]))
@@ -181,7 +181,7 @@ def count_padding(frame: PaddedInput, ranges: StickRanges) -> Integers:
 
 
 def list_transfers(frame: PaddedInput, ranges: StickRanges, *, input_rows: int, block_rows: int = 0) -> Transfers:
-    """All transfers; arguments as in `count_transfers`, but for any frame."""
+    """All transfers, for any frame; arguments as in `count_transfers`."""
     runs = _data_runs(frame)
     low = np.searchsorted(runs.end, ranges.starts, side="right")
     counts = np.maximum(np.searchsorted(runs.begin, ranges.stops, side="left") - low, 0)
@@ -231,12 +231,12 @@ class PaddingRuns(NamedTuple):
     end: Integers  # Last stick + 1
 
     def within(self, ranges: StickRanges) -> tuple[Integers, Integers]:
-        """[cores] the first run that a core's range reaches, and the last one + 1."""
+        """[cores] the first run in a core's range, and the last run + 1."""
         low = np.searchsorted(self.end, ranges.starts, side="right")
         return low, np.maximum(np.searchsorted(self.begin, ranges.stops, side="left"), low)
 
     def edges(self, numbers: Integers) -> tuple[Integers, Integers]:
-        """The first stick of each run, and the last one + 1."""
+        """The first stick of each run, and the last stick + 1."""
         known = np.minimum(numbers, len(self.begin) - 1)
         return self.begin[known], self.end[known]
 
@@ -248,7 +248,7 @@ class PaddingRuns(NamedTuple):
 
 
 class EvenPaddingRuns(NamedTuple):
-    """The same ahead of the data, behind every ``span`` data sticks, and behind the last; the ends may be empty."""
+    """Padding runs before the data, after every ``span`` data sticks, and after the last; the ends may be empty."""
 
     frame: PaddedInput
     span: int  # Data sticks between two runs
@@ -265,7 +265,7 @@ class EvenPaddingRuns(NamedTuple):
         return np.where(numbers > 0, last + 1, 0), np.where(data < frame.data, first, frame.sticks)
 
     def below(self, numbers: Integers, amounts: Amounts) -> Integers:
-        """As `PaddingRuns.below`: ahead of the data, between data of a row, behind rows, behind images, at the end."""
+        """As `PaddingRuns.below`: before the data, between data of a row, after rows, after images, at the end."""
         rows, columns, runs = self.frame.rows, self.frame.columns, self.frame.data // self.span
         before = np.minimum(np.maximum(numbers - 1, 0), runs - 1)  # runs between data
         data = before * self.span
@@ -283,7 +283,7 @@ class EvenPaddingRuns(NamedTuple):
 
 
 def padding_runs(frame: PaddedInput) -> PaddingRuns | EvenPaddingRuns:
-    """All runs of neighboring padding sticks: what lies between the data, in closed form where the runs are even."""
+    """All runs of contiguous padding sticks between the data, in closed form if the runs are even."""
     rows, columns, (in_row, at_row_end, at_image_end) = frame.rows, frame.columns, data_breaks(frame)
     cuts = any(axis.before < 0 or axis.after < 0 for axis in (rows, columns))
     # Inputs apart within a row, but not from row to row (a kernel of one column, say), or likewise rows and images

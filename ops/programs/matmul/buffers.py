@@ -20,7 +20,7 @@ BANK_BUFFERING: Final = 3  # blocks of a second operand that a core reads from a
 
 
 def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
-    """The cores of a matmul: those with output, and those that only send part of the first operand."""
+    """The cores of a matmul: cores with output, and cores that only send part of the first operand."""
     problem, config, grid = op.problem, op.config, op.config.grid
     if op.single_tiles:
         return page_cores(problem.batches * problem.m_tiles * problem.n_tiles, grid)
@@ -41,7 +41,7 @@ def program_cores(op: MatmulOp, in_memory: MemoryConfig) -> CoreRangeSet:
 
 
 def _from(start: CoreCoord, cores: CoreRangeSet) -> CoreRangeSet:
-    """Cores that lie at (0, 0), moved to another core."""
+    """Cores from (0, 0) on, moved to another first core."""
     if start == CoreCoord(0, 0):
         return cores
     moved = (
@@ -81,7 +81,7 @@ def matmul_circular_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """All circular buffers of one matmul program, in order of allocation.
 
-    A bias in shards in L1 is read as it lies where blocks of the first operand are sent to all cores.
+    A bias in L1 shards is read in place if blocks of the first operand are sent to all cores.
     """
     problem, config = op.problem, op.config
     in_memory = first.spec.memory_config
@@ -138,7 +138,7 @@ def _own_first_tiles(op: MatmulOp) -> int:
 
 
 def _first_buffers(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterator[Buffered]:
-    """The first operand's buffers: shards as they lie where all of K is in them, else blocks that a core is sent."""
+    """The first operand's buffers: a view of shards if they have all of K, otherwise received blocks."""
     config, data_format, shards = op.config, op.problem.in_format, first.spec.memory_config.shard_spec
     if shards is None:
         yield Buffered("in0", _own_first_tiles(op), data_format)
@@ -194,7 +194,7 @@ def _shard_views(op: MatmulOp, first: PlanTensor, cores: CoreRangeSet) -> Iterat
 
 
 def _second_buffer(op: MatmulOp, second: PlanTensor) -> Buffered:
-    """The second operand's buffer: its shards in L1 as they lie, or blocks."""
+    """The second operand's buffer: a view of its L1 shards, or blocks."""
     config, data_format = op.config, op.problem.weight_format
     shards = second.spec.memory_config.shard_spec
     if config.banks:
@@ -206,10 +206,10 @@ def _second_buffer(op: MatmulOp, second: PlanTensor) -> Buffered:
 
 
 def _depths(op: MatmulOp) -> tuple[int, int]:
-    """K tiles of each operand that the buffers hold: two blocks where one follows another, of whatever batch.
+    """K tiles of each operand in the buffers: two blocks if a core processes several blocks, of any batch.
 
-    A first operand that all batches share is held whole. Where cores split one axis only, a second operand of one
-    block is not brought again for the next batch.
+    A first operand that all batches share is kept whole. If cores split only one axis, a second operand of one block is
+    not read again for the next batch.
     """
     problem, single = op.problem, op.config.in0_block_w
     if op.config.program is MatmulProgram.REUSE:

@@ -40,7 +40,7 @@ def interleaved_config(
 ) -> MatmulConfig:
     """The program config of a first operand that is interleaved, all tensors in DRAM if `in_dram`.
 
-    The rules are those of a release; None for the default one.
+    The rules are those of a release; None for the default release.
     """
     rules = release_of(DEFAULT_RELEASE) if release is None else release
     out_sharded = out_layout is not TensorMemoryLayout.INTERLEAVED
@@ -85,7 +85,7 @@ def square_blocks(problem: MatmulProblem, l1_bytes: int) -> int:
 def buffers_bytes(problem: MatmulProblem, rows: int, cols: int, depth: int, *, shard_width: int = 0) -> int:
     """Estimate of the circular buffers for output blocks of rows x cols tiles and K blocks of depth tiles, in bytes.
 
-    A first operand in shards, `shard_width` tiles wide, is counted once more; one that is turned has a buffer more.
+    A first operand in shards, `shard_width` tiles wide, counts once more; a transposed one has one more buffer.
     """
     in0, in1 = problem.in_format.tile_bytes, problem.weight_format.tile_bytes
     partials = FLOAT32.tile_bytes if problem.fp32_dest else max(BFLOAT16.tile_bytes, problem.out_format.tile_bytes)
@@ -163,7 +163,7 @@ def output_block(
 
 
 def subblock_of(height: int, width: int, *, wide: bool, whole_rows: bool = False) -> tuple[int, int]:
-    """Height and width of the first sub-block that divides a block; `whole_rows` asks for one of its rows."""
+    """Height and width of the first sub-block that divides a block; `whole_rows` allows only a full row."""
     return next(
         (
             (h, w)

@@ -1,8 +1,8 @@
 """The cycles of a matmul: its processors process K blocks and wait for each other at circular buffers.
 
-The sending core reads an operand's tiles one by one and multicasts them; each core multiplies sub-block after sub-block
+The sending core reads an operand's tiles one by one and multicasts them; each core multiplies sub-blocks in sequence
 and writes finished outputs. Constants by `tools.calibrate` from the GEMM measurements of tt-metal, which are of single
-matrices. Batches follow each other in the same model, and a first operand that the program transposes is unpacked and
+matrices. Batches run in sequence in the same model, and a first operand that the program transposes is unpacked and
 packed once more; both are composed of measured steps, but not measured themselves.
 """
 
@@ -48,7 +48,7 @@ STAGES: Final = ((Stage.READER, Stage.ACT_MULTICAST), (Stage.WEIGHT_READER, Stag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatmulSteps:
-    """The steps of one core; None for steps that the program does not have."""
+    """The steps of a core; None for steps that the program does not have."""
 
     out_blocks: int  # Output blocks of the core
     k_blocks: int
@@ -353,7 +353,7 @@ def with_shared_dram(
 ) -> MatmulSteps:
     """The steps of a core that shares the bandwidth of DRAM, or a part of it, with the others: evenly, block by block.
 
-    `moved_bytes` are those that all cores read of either operand, and write; `page_bytes` those of a read.
+    `moved_bytes` are the bytes that all cores read of either operand, and write; `page_bytes` the bytes of a read.
     """
     blocks = steps.out_blocks * steps.k_blocks
     first, second = (
@@ -366,10 +366,10 @@ def with_shared_dram(
 
 
 def _with_shared_links(steps: MatmulSteps, op: MatmulOp, spec: DeviceSpec, places: Places) -> MatmulSteps:
-    """The steps of a core whose pages pass the links on which those of all cores meet.
+    """The steps of a core whose pages share links with the pages of all cores.
 
-    Cores wait for these links while they read or write. Senders of the first operand begin to read together, whenever
-    their receivers are ready; of those of the second, some read while others send, so that links deliver as banks do.
+    Cores wait for these links while they read or write. Senders of the first operand begin to read together, when their
+    receivers are ready; some senders of the second operand read while others send, so links deliver as banks do.
     """
     problem, moved, grid = op.problem, operands_of(op), spec.grid
     blocks, crossed = steps.out_blocks * steps.k_blocks, CROSSED.get(op.config.program, MULTICAST_CROSSED)

@@ -108,7 +108,7 @@ def matmul_values(
 
     Rows are [M, K] in storage of the input format; their columns may lack the padding to tiles. Weights are the padded
     matrix [K, N], the bias is [N], each in storage of its own format. Where a matmul differs from a convolution
-    (docs/reference/values.md, Matmul), activations are multiplied as they come, float32 partial sums reloaded whole.
+    (docs/reference/values.md, Matmul), activations are not converted, and float32 partial sums are reloaded whole.
     """
     problem, arithmetic = op.problem, arithmetic_of(arithmetic, rows, weights, bias)
     fp32_dest, partials = problem.fp32_dest, op.partials_format

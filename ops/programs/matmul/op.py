@@ -166,7 +166,7 @@ class MatmulOp(DeviceOp):
 
     @property
     def sends(self) -> tuple[bool, bool]:
-        """Whether blocks of the first operand are multicast, and those of the second."""
+        """Whether blocks of the first operand are multicast, and whether blocks of the second are."""
         return SENDS.get(self.config.program, (False, False))
 
     @property
@@ -196,7 +196,7 @@ class MatmulOp(DeviceOp):
 
     @property
     def _core_batches(self) -> int:
-        """Batches of a core: all of them, unless their tiles are distributed as those of a single batch."""
+        """Number of batches of a core: all batches, unless their tiles are distributed like tiles of a single batch."""
         alone = (MatmulProgram.SINGLE_TILES, MatmulProgram.REUSE)
         return 1 if self.config.program in alone else self.problem.batches
 
@@ -237,13 +237,13 @@ class MatmulOp(DeviceOp):
 
     @property
     def issued_flops(self) -> int:
-        """Multiplications and additions of all cores, of which some may have a part of the output less than others."""
+        """Multiplications and additions of all cores; some cores may have one part of the output less than others."""
         parts = self._shares * self._core_batches
         return parts * self.config.per_core_m * self.config.per_core_n * self.problem.k_tiles * PRODUCT_FLOPS
 
 
 def reader_cores(op: MatmulOp, grid: GridSpec, number: int) -> CoreRangeSet:
-    """The cores that read an operand, 0 or 1: all, or those that send it on, which are a column, a row, or one core."""
+    """The cores that read operand 0 or 1: all cores, or the senders, which are a column, a row, or one core."""
     if not op.sends[number]:
         return first_cores(op.cores, grid.cols, grid.rows)
     if op.config.program is not MatmulProgram.MCAST_2D:
@@ -267,7 +267,7 @@ IN_DRAM = Places()
 
 
 def place_of(tensor: TensorSpec) -> Place:
-    """Where a tensor lies."""
+    """Where a core finds a tensor: in DRAM, in its own shard, or in the L1 of all cores."""
     if tensor.memory_config.buffer_type is BufferType.DRAM:
         return Place.DRAM
     return Place.OWN if tensor.memory_config.is_sharded() else Place.L1

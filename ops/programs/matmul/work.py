@@ -91,7 +91,7 @@ def matmul_transfers(op: MatmulOp, spec: DeviceSpec, places: Places) -> tuple[Tr
 def _receiving(
     op: MatmulOp, senders: CoreRangeSet, used: CoreRangeSet, number: int
 ) -> list[tuple[CoreCoord, CoreRangeSet]]:
-    """Each core that sends blocks of an operand, with the receiving cores: all, or those of its row or column."""
+    """Each sender of blocks of an operand, with its receivers: all cores, or the cores of its row or column."""
     if op.config.program is not MatmulProgram.MCAST_2D:
         return [(core, used) for core in senders.cores()]
     far, along_row = op.receivers[number] - 1, (number == 0) is not op.config.transpose_mcast

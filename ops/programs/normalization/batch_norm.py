@@ -92,7 +92,7 @@ def batch_buffers(op: BatchNorm, spec: DeviceSpec) -> tuple[CircularBuffer, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningStatistics(Normalization):
-    """Moves running means and variances toward those of a batch, of which they get a share ``momentum``."""
+    """Updates running means and variances with the share ``momentum`` of a batch's statistics."""
 
     channels: int
     momentum: float

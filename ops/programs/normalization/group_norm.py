@@ -153,7 +153,7 @@ def one_pass_rows(op: GroupNorm, block_tiles: int) -> list[tuple[str, int, DataF
 
 
 def two_pass_rows(op: GroupNorm) -> list[tuple[str, int, DataFormat | None]]:
-    """A tile, a core's means and variances, and those of each group with the inverse roots."""
+    """A tile, a core's means and variances, and the means, variances and inverse roots of each group."""
     counts = {"x": 1, "partial": BUFFERING, "gathered": BUFFERING * op.own_groups, "inverse_roots": op.own_groups}
     return [(name, tiles, op.between) for name, tiles in counts.items()]
 

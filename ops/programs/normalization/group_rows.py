@@ -32,13 +32,13 @@ class Blocks:
 
     @property
     def sums(self) -> int:
-        """Sums that a core makes: blocks, and those of the rows that are left over."""
+        """Number of sums of a core: one per block, and one for the remaining rows."""
         left = self.high % self.count
         return self.count + (left // (self.high // self.count) + 1 if left else 0)
 
 
 def chosen_blocks(high: int, wide: int, data_format: DataFormat, *, few: bool) -> int:
-    """The number of blocks that the library chooses; ``few``: two where one would be more than a few tiles."""
+    """The number of blocks that the library chooses; with ``few``, two blocks if one would have too many tiles."""
     wanted, count = high * wide // BLOCK_TILES, 1
     while count < wanted:
         count *= 2
@@ -53,7 +53,7 @@ def cores_of(grid: tuple[int, int], parts: int) -> CoreRangeSet:
 
 
 def row_buffers(op: GroupNorm, blocks: Blocks, *, whole_images: bool, room: int) -> tuple[CircularBuffer, ...]:
-    """The buffers in order of allocation; those of blocks name each core by itself.
+    """The buffers in order of allocation; buffers of blocks list each core separately.
 
     The program of two passes keeps a core's tiles of an image if all buffers then take at most ``room`` bytes.
     """

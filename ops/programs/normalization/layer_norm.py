@@ -74,7 +74,7 @@ class LayerNorm(Normalization):
         return math.stored(math.scaled(math.row_sums(numbers), 1 / columns))
 
     def core_work(self, ends: Ends) -> CoreWork:
-        """Two reductions and three passes, one of each fewer for ``rms``, and a pass each for other tensors."""
+        """Two reductions and three passes, one less of each for ``rms``, and one pass per additional tensor."""
         rows, columns = self.core_tiles
         tiles, sharded = rows * columns, ends.read.memory_config.is_sharded()
         known = [side is not None for side in (self.residual_format, self.weight_format, self.bias_format)]
@@ -138,7 +138,7 @@ class RowBuffers:
         return round_up(self.width_tiles, self.block)
 
     def buffers(self, l1_bytes: int) -> tuple[CircularBuffer, ...]:
-        """The buffers in order of allocation; ``l1_bytes`` are those of a core that buffers may take."""
+        """The buffers in order of allocation; ``l1_bytes`` is the L1 of a core for buffers."""
         if (self.vectors_by_rows and not self.by_rows) or not self.exceeds(l1_bytes):
             return self._of(self.whole_row, in_blocks=False)
         largest = min(self._capped(), self.whole_row)
@@ -151,7 +151,7 @@ class RowBuffers:
         return total_bytes(self._of(self.whole_row, in_blocks=False)) >= l1_bytes * L1_SHARE
 
     def shortage(self, buffers: tuple[CircularBuffer, ...], l1_bytes: int) -> str | None:
-        """What the real library says where the smallest blocks of a row need more of ``l1_bytes`` than they may."""
+        """The real library's error text if the smallest blocks of a row exceed their part of ``l1_bytes``."""
         needed, usable = total_bytes(buffers), int(l1_bytes * L1_SHARE)
         if needed < usable or "running_sum" not in [buffer.name for buffer in buffers]:
             return None
@@ -252,7 +252,7 @@ def gathered_sums(op: LayerNorm, output: PlanTensor, exchange: Exchange) -> int:
 def with_views(
     op: LayerNorm, tensors: Sequence[PlanTensor | None], output: PlanTensor, rows: Sequence[Row]
 ) -> tuple[CircularBuffer, ...]:
-    """The buffers of rows that have tiles and a format, between those on the shards of tensors and on the output's."""
+    """The buffers of rows with tiles and a format, between the views of input shards and of the output shard."""
     tiles = op.core_tiles[0] * op.core_tiles[1]
     return (
         *(

@@ -34,9 +34,9 @@ class WelfordRows:
     rows: RowBuffers  # Those of the program without Welford's algorithm
 
     def in_two_passes(self, l1_bytes: int) -> tuple[CircularBuffer, ...] | None:
-        """The buffers of a program of two passes, if one fits ``l1_bytes``; None if none does.
+        """The buffers of the first program of two passes that fits ``l1_bytes``; None if none fits.
 
-        A weight or bias in rows makes the library take the smaller one all the same.
+        With a ROW_MAJOR weight or bias the library uses the smaller program even if it does not fit.
         """
         op, smallest = self.rows.op, None
         if op.residual_format is not None and op.data_format == FLOAT32:

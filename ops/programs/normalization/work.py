@@ -1,4 +1,4 @@
-"""Cycles of normalizing programs: tiles that one core reads, passes over them, exchanges between cores."""
+"""Cycles of normalizing programs: reads of tiles, passes over them, exchanges between cores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""oneDNN's deconvolution: patches gathered from DRAM, products in float32, one rounding."""
+"""The programs of oneDNN's deconvolution: patches gathered from DRAM, float32 products, a single rounding."""

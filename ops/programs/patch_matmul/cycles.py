@@ -1,7 +1,7 @@
 """The cycles of the patch programs: a matmul with one operand that is gathered stick by stick and tilized.
 
 The readers gather and write, the compute threads tilize, multiply and untilize; they process K blocks like those of a
-matmul, every block with its share of a core's sticks, tiles and rows. Every pass gathers its slices again. Zeros of a
+matmul; every block has its share of a core's sticks, tiles and rows. Every pass gathers its slices again. Zeros of a
 frame are not read from DRAM but filled from the core's own L1.
 """
 
@@ -48,7 +48,7 @@ class CoreShare(NamedTuple):
 
 
 def core_share(op: PatchMatmul | PixelMatmul, present: float) -> CoreShare:
-    """The work of a core: one operand is gathered by every core for its own part, or by one of those that share it.
+    """The work of a core: one operand is gathered by every core for its own part, or by one core per shared part.
 
     The first operand of a patch matmul is gathered, and the second of a pixel matmul.
     """
@@ -97,7 +97,7 @@ def present_share(patches: Patches) -> float:
 
 
 def _met(start: int, step: int, outputs: int, size: int) -> int:
-    """Outputs under which a tap that begins at ``start`` lies inside the image."""
+    """Number of outputs for which a tap that begins at ``start`` is inside the image."""
     first = max(0, div_up(-start, step))
     return max(0, min(outputs, div_up(size - start, step)) - first)
 
@@ -137,7 +137,7 @@ def product_cycles(op: PatchMatmul | PixelMatmul, spec: DeviceSpec) -> Operation
 
 
 def _transfers(op: PatchMatmul | PixelMatmul, share: CoreShare, spec: DeviceSpec) -> tuple[Transfer, ...]:
-    """What a bundle gathers and writes stick by stick, and what its matmul reads and sends."""
+    """The transfers of a bundle: gathered and written sticks, and its matmul's reads and sends."""
     cores = first_cores(op.matmul.cores, op.matmul.config.grid.cols, op.matmul.config.grid.rows)
     return (
         spread_transfer(spec, cores, share.read_bytes, in_dram=True, writes=False),

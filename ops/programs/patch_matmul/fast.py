@@ -1,4 +1,4 @@
-"""Patches times weights with BLAS: float32 products and sums, whatever the order in which a program adds them."""
+"""Patches times weights with BLAS: float32 products and sums, without the summation order of a program."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
@@ -25,7 +25,7 @@ SECTIONS = 4  # and the positions of a weight gradient, with the blocks of its c
 
 
 def _distances(axis: PaddedAxis) -> tuple[int, int]:
-    """How far outputs lie apart under which a tap meets inputs, and how far those inputs do."""
+    """The distance between outputs for which a tap meets inputs, and the distance between these inputs."""
     shared = gcd(axis.input_dilation, axis.stride)
     return axis.input_dilation // shared, axis.stride // shared
 
@@ -38,10 +38,10 @@ def inputs_of(axis: PaddedAxis) -> Array:
 
 
 def meetings(axes: Sequence[PaddedAxis], most: int) -> Array:
-    """What taps meet, by outputs of all axes but the last: int64 [several, 4].
+    """Evenly spaced pairs of outputs and inputs of each tap along the last axis: int64 [runs, 4].
 
-    The columns are how many outputs, at most so many, lie evenly on the last axis, as do the inputs that a tap meets
-    under them; then the first output, the tap, and the first input, each counted through over all axes.
+    The columns are the number of outputs (at most ``most``), the first output, the tap, and the first input, each as a
+    flat index over all axes. Outputs and their inputs are evenly spaced along the last axis.
     """
     *outer, last = axes
     rows = np.zeros((1, 3), np.int64)  # outputs, taps and inputs of all axes but the last that meet
@@ -72,7 +72,7 @@ class Layer(NamedTuple):
 
 @lru_cache(CACHE_SIZE)
 def output_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
-    """The products of an image, in pieces of outputs of the first axis; None if gathering patches takes less.
+    """The products of an image, in pieces of outputs of the first axis; None if gathering patches is faster.
 
     Channels are those of a bundle of inputs and of outputs. Sums begin with the outputs of their piece.
     """
@@ -140,10 +140,10 @@ def add_up_directly(
 
 @lru_cache(CACHE_SIZE)
 def pixel_products(axes: tuple[PaddedAxis, ...], batch: int, channels: tuple[int, int], bundles: int) -> Layer | None:
-    """The products of a weight gradient, in sections of positions; None if it takes less to gather patches.
+    """The products of a weight gradient, in sections of positions; None if gathering patches is faster.
 
-    The axes are those of the patches of the other image, none with inserted zeros. Channels are those of a bundle of
-    the image, and of the other image.
+    The axes are the axes of the patches of the other image, without inserted zeros. Channels are the channels of a
+    bundle of the image, and of the other image.
     """
     (ins, outs), last = channels, axes[-1]
     block, columns = (
@@ -196,7 +196,7 @@ def sum_directly(
 def patch_matmul(
     op: PatchMatmul, image: Array, weights: Array, bias: Array | None, result: Array, each: gather.Each
 ) -> None:
-    """Patches of a contiguous image [N, *spatial, C] times weights, written to their places in [N, *out_shape, O].
+    """Patches of a contiguous image [N, *spatial, C] times weights, written into [N, *out_shape, O].
 
     Weights are float32 [groups, *taps, C / groups, O / groups], the bias is [O] or None.
     """

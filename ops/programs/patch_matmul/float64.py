@@ -1,8 +1,8 @@
-"""The patch programs' values in float64, of float64 arrays: no device gives them, and tests of derivatives need them.
+"""The patch programs' values in float64: not device values, but needed by tests of derivatives.
 
-Another table of models for the same operations: plan, axes and places of results are those of the device, and only the
-arithmetic is not. Nothing is cut or rounded, so that a quotient of differences is a derivative. A plan with other
-operations has no models here.
+A second table of models for the same operations: plan, axes and result positions are those of the device; only the
+arithmetic differs. Nothing is truncated or rounded, so difference quotients approximate derivatives. Other operations
+have no models here.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from ops.window import PaddedAxis
 
 
 def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the image, the weights, the bias if there is one, and the result that it writes into."""
+    """Inputs are the image, the weights, the bias if any, and the result that it writes into."""
     *operands, target = inputs
     image, weights, *bias = map(given, operands)
     axes = op.patches.axes
@@ -33,13 +33,13 @@ def _patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Valu
 
 
 def _filled_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the bias, if there is one, and the result that it writes into."""
+    """Inputs are the bias, if any, and the result that it writes into."""
     *bias, target = inputs
     return _written(op, op.batch, target, given(bias[0]) if bias else np.zeros(1))
 
 
 def _written(op: PatchMatmul | FillRows, batch: int, target: Array | None, values: Array) -> Array:
-    """The result with values in the places of an operation."""
+    """The result with values at the positions of an operation."""
     result = np.empty((batch, *op.out_shape, op.out_channels)) if target is None else target
     result[places(op.axes if isinstance(op, FillRows) else op.patches.axes)] = values
     return result
@@ -65,7 +65,7 @@ def _products(view: Array, weights: Array) -> Array:
 
 
 def _pixel_matmul(op: PixelMatmul, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Inputs are the image whose channels become rows and the one whose patches become columns; all is one sum."""
+    """Inputs are the image whose channels become rows and the image whose patches become columns; one sum in total."""
     image, other = map(given, inputs)
     patches = op.patches
     view = _gathered(other, patches.axes)

@@ -26,7 +26,7 @@ Each: TypeAlias = Callable[[Callable[[Piece], None], Iterable[Piece]], None]  # 
 
 
 class PhaseOperands(NamedTuple):
-    """The operands of one output phase, and where its outputs go."""
+    """The operands of an output phase, and the positions of its outputs."""
 
     phases: tuple[OutputPhase, ...]  # Of each axis
     patches: Array  # float32 [N, *outputs, *taps, C], a view of the padded image
@@ -37,7 +37,7 @@ class PhaseOperands(NamedTuple):
 def by_phases(
     axes: Sequence[PaddedAxis], image: Array, weights: Array, bias: Array | None, result: Array, each: Each = locked
 ) -> Iterator[PhaseOperands]:
-    """Every output phase that meets inputs; the others are filled with the bias, or with zeros.
+    """Every output phase with inputs; other phases are filled with the bias, or with zeros.
 
     The image is [N, *spatial, C], the weights are [groups, *taps, in, out], the result is [N, *out_shape, O].
     """
@@ -55,7 +55,7 @@ def by_phases(
 
 
 def padded(image: Array, reaches: Sequence[Sequence[PaddedAxis]], each: Each = locked) -> tuple[Array, tuple[int, ...]]:
-    """A float32 image [N, *spatial, C] with the zeros that axes without inserted zeros read, and those ahead of it."""
+    """A float32 image [N, *spatial, C] with the zeros that axes without inserted zeros read, and the leading zeros."""
     spans = [margins(axes) for axes in reaches]
     if not any(map(any, spans)) and image.dtype == np.float32 and image.flags.c_contiguous:
         return image, (0,) * len(spans)
@@ -84,7 +84,7 @@ def patches_of(pixels: Array, before: Sequence[int], axes: Sequence[PaddedAxis])
 
 
 def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
-    """Copies an array into another of its shape, a run of its first axes at a time; a small one at once."""
+    """Copies an array into another of its shape, in runs of its first axes; a small array at once."""
     if source.nbytes <= COPIED_BYTES:
         np.copyto(target, source)
         return
@@ -93,7 +93,7 @@ def copy_in_pieces(target: Array, source: Array, each: Each) -> None:
 
 
 def contiguous(array: Array, each: Each) -> Array:
-    """A float32 array of any order in memory, contiguous; the axis that lies farthest apart is cut in pieces."""
+    """A contiguous copy of a float32 array in any memory order; the axis with the largest stride is split."""
     if array.flags.c_contiguous:
         return array
     copied = np.empty(array.shape, np.float32)
@@ -103,7 +103,7 @@ def contiguous(array: Array, each: Each) -> Array:
 
 
 def put(sums: Array, place: Array) -> None:
-    """Sums in their place, rounded to the format there."""
+    """Writes sums to their positions, rounded to the format there."""
     with np.errstate(over="ignore"):
         place[...] = sums
 
@@ -117,14 +117,14 @@ def added_up(sums: Array) -> Array:
 
 
 def places(axes: Sequence[PaddedAxis]) -> tuple[slice, ...]:
-    """Where the outputs of some axes lie in [N, *out_shape, O]."""
+    """The index of the outputs of some axes in [N, *out_shape, O]."""
     return (slice(None), *(axis.places for axis in axes))
 
 
 def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
-    """Boxes of at most ``rows`` positions that together hold every one of ``counts`` once, in order.
+    """Boxes of at most ``rows`` positions that partition ``counts``, in order.
 
-    The slowest axes are cut to single positions, the axis after them into pieces; the others stay whole.
+    The slowest axes are split to single positions, the axis after them into pieces; other axes stay whole.
     """
     whole = len(counts)
     while whole > 0 and prod(counts[whole - 1 :]) <= rows:
@@ -141,7 +141,7 @@ def runs(counts: Sequence[int], rows: int) -> Iterator[tuple[slice, ...]]:
 
 
 def run_rows(numbers: int) -> int:
-    """Positions of a run, of each of which so many numbers are moved."""
+    """Number of positions of a run, if each position moves this many numbers."""
     return max(LEAST_ROWS, RUN_BYTES // (4 * numbers))
 
 
@@ -168,7 +168,7 @@ class Scratch(local):
 
 
 def bundle_count(groups: int, *channels: int, least: int = TILE) -> int:
-    """Bundles of groups: as many as leave each ``least`` wide or more on every side; channels are those of all."""
+    """The largest number of bundles of groups at least ``least`` wide; channels are the totals on every side."""
     for size in range(1, groups + 1):
         if groups % size == 0 and all(side // groups * size >= least for side in channels):
             return groups // size
@@ -188,7 +188,7 @@ def dense_bundles(weights: Array, bundles: int) -> Array:
 
 
 def own_weights(dense: Array, size: int) -> Array:
-    """[groups, taps, in, out] of [bundles, taps, in, out] that have so many groups each: where groups meet themselves.
+    """[groups, taps, in, out] from [bundles, taps, in, out] with ``size`` groups each: the diagonal blocks.
 
     The inverse of `dense_bundles`.
     """

@@ -1,4 +1,4 @@
-"""The models of the patch programs, and of what the host does around them."""
+"""The models of the patch programs, and of the host's work around them."""
 
 from types import MappingProxyType
 from typing import Any, Final

@@ -1,6 +1,6 @@
 """The device operations of the patch programs, as frozen records; `model` lists their models.
 
-All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays are the same numbers without
+All tensors are sticks in DRAM: one row of channels for every position of an image. Arrays have the same values without
 padding: images [N, *spatial, C], weights [groups, *taps, in, out] with the channels of one group.
 """
 
@@ -73,10 +73,9 @@ def grid_exponent(values: Array) -> int:
 
 
 def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, ...]:
-    """float32 numbers as sums of `count` slices, largest first, each exact in bfloat16; 1 leaves the numbers whole.
+    """float32 values as sums of `count` slices, largest first, each exact in bfloat16; 1 leaves the values whole.
 
-    The exponent is that of the grid (`grid_exponent` of the whole tensor). An infinity or a NaN is all in the first
-    slice.
+    The exponent is the grid's (`grid_exponent` of the whole tensor). An infinity or a NaN is only in the first slice.
     """
     if count == 1:
         return (values,)
@@ -92,10 +91,10 @@ def slices(values: Array, count: int, bits: int, exponent: int) -> tuple[Array, 
 
 
 def multiplied_whole(values: Array, slicing: Slicing, *, weights_side: bool) -> Array:
-    """What all passes together see of an operand: all of it, or in a single pass what the matrix unit takes.
+    """The part of an operand that all passes together use: all, or in a single pass what the matrix unit keeps.
 
     The second operand keeps nine bits of the mantissa, or four in one fidelity phase; the first keeps ten, or six in
-    one phase or two. Three phases count as four: they leave out products of lowest bits only.
+    one or two phases. Three phases count as four: they omit only products of the lowest bits.
     """
     if len(slicing.passes) > 1:
         return values
@@ -148,7 +147,7 @@ class Patches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchMatmul(DeviceOp):
-    """Patches times weights, written to their places among the sticks of the result."""
+    """Patches times weights, written to their sticks of the result."""
 
     patches: Patches  # The first operand
     out_channels: int
@@ -173,7 +172,7 @@ class FillRows(DeviceOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PixelMatmul(DeviceOp):
-    """Channels of one image against patches of another, summed over all positions of both."""
+    """Channels of one image times patches of another, summed over all positions of both."""
 
     patches: Patches  # The second operand: one patch for every position of the first image
     channels: int  # Channels of the first image, which lies on the device as a matrix of channels and positions
@@ -202,7 +201,7 @@ class PrepareSticks(DeviceOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareTaps(DeviceOp):
-    """Weights become matrices, one for every tap of every group, in float32."""
+    """Converts weights to matrices, one for every tap of every group, in float32."""
 
     weights_format: str  # Order of the stored axes
     groups: int

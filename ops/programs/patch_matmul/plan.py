@@ -1,7 +1,7 @@
 """Plans of the patch programs: block sizes, circular buffers, operations.
 
-Blocks and most circular buffers are those of a matmul between interleaved tensors. What is added: rows as they are
-gathered, before they are tilized, and rows as they are written, after they are untilized.
+Blocks and most circular buffers are those of a matmul between interleaved tensors. Additional buffers: gathered rows
+before they are tilized, and rows of the result after they are untilized.
 """
 
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ def gathering_config(problem: MatmulProblem, grid: GridSpec, *, l1_bytes: int, r
 
 
 def rows_spec(rows: int, columns: int, data_format: DataFormat) -> TensorSpec:
-    """A tensor of rows in DRAM: one for every position of an image, or a bias."""
+    """A tensor of rows in DRAM: one row for every position of an image, or a bias."""
     return TensorSpec((rows, columns), data_format, Layout.ROW_MAJOR)
 
 
 def weights_spec(patches: Patches, out_channels: int, slicing: Slicing) -> TensorSpec:
-    """Prepared weights: parts and bundles one below the other."""
+    """Prepared weights: parts and bundles concatenated along the rows."""
     rows = patches.bundles * slicing.in1_slices * patches.column_tiles * TILE
     return TensorSpec((rows, out_channels // patches.bundles), slicing.part_format, Layout.TILE)
 
@@ -66,7 +66,7 @@ def transposed_spec(op: PixelMatmul) -> TensorSpec:
 
 
 def sections_spec(op: PixelMatmul) -> TensorSpec:
-    """The sums of all bands one below the other: channels of the first image times taps and channels of the second."""
+    """The sums of all bands, concatenated by rows: channels of the first image by taps and channels of the second."""
     columns = op.patches.tap_count * op.patches.channels // op.patches.bundles
     return rows_spec(op.sections * op.channels, columns, op.out_format if op.sections == 1 else FLOAT32)
 
@@ -83,7 +83,7 @@ def patch_matmul_work(
 def pixel_matmul_work(
     patches: Patches, *, channels: int, slicing: Slicing, out_format: DataFormat, spec: DeviceSpec
 ) -> PixelMatmul:
-    """The work of one pixel matmul, with its blocks; `channels` are those of the first image."""
+    """The work of one pixel matmul, with its blocks; `channels` are the channels of the first image."""
     m_tiles, n_tiles = div_up(channels // patches.bundles, TILE), patches.column_tiles
     k_tiles = div_up(patches.rows, TILE)
     bands = spec.grid.rows // div_up(n_tiles, spec.grid.cols)
@@ -102,7 +102,7 @@ def pixel_matmul_work(
 def _matmul(
     slicing: Slicing, m_tiles: int, k_tiles: int, n_tiles: int, columns: int, spec: DeviceSpec, *, rows: int = 0
 ) -> MatmulOp:
-    """The matmul of one bundle, all passes along K; ``rows`` are those of the grid for a band that gathers columns."""
+    """The matmul of one bundle, with all passes along K; ``rows`` are the grid rows of a band that gathers columns."""
     problem = MatmulProblem(
         m_tiles=m_tiles,
         k_tiles=k_tiles * len(slicing.passes),
@@ -120,7 +120,7 @@ def _matmul(
 
 
 def run_patch_matmul(builder: PlanBuilder, op: PatchMatmul, inputs: Sequence[PlanTensor], output: PlanTensor) -> None:
-    """One program that writes into its result; the inputs are the image, the weights and, if there is one, the bias."""
+    """One program that writes into its result; the inputs are the image, the weights and, if any, the bias."""
     width, bias_bytes = op.matmul.config.out_block_w, FLOAT32.storage.itemsize * TILE
     cores = program_cores(op.matmul, DRAM_MEMORY_CONFIG)
     buffers = _product_buffers(op, op.matmul.config.in0_block_w, op.out_format, inputs[0].name, output.name, cores)
@@ -137,7 +137,7 @@ def run_fill_rows(builder: PlanBuilder, op: FillRows, inputs: Sequence[PlanTenso
 
 
 def run_pixel_matmul(builder: PlanBuilder, op: PixelMatmul, inputs: Sequence[PlanTensor], output: str) -> PlanTensor:
-    """The programs that make a sum over all positions of two images: one, or two if bands make sums of their own."""
+    """The programs of a sum over all positions of two images: one, or two if bands have separate sums."""
     matmul, grid = op.matmul, builder.device_spec.grid
     cores, sums_spec = program_cores(matmul, DRAM_MEMORY_CONFIG), sections_spec(op)
     if op.sections > 1:
@@ -175,7 +175,7 @@ def _product_buffers(
     output: str,
     cores: CoreRangeSet,
 ) -> tuple[CircularBuffer, ...]:
-    """The buffers of a matmul on some cores, and row-major rows of one tile height: gathered ones and finished ones."""
+    """The buffers of a matmul on some cores, and of gathered and finished row-major rows of one tile height."""
     first, second, result = (PlanTensor(name, rows_spec(1, 1, out_format)) for name in (source, "weights", output))
     buffers = matmul_circular_buffers(op.matmul, first, second, result)
     return (

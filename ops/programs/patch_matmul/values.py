@@ -51,7 +51,7 @@ def rounded(values: Array, data_format: DataFormat) -> Array:
 
 
 def fill_rows(op: FillRows, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """The result with its untouched positions filled; inputs are the bias, if there is one, and the target."""
+    """The result with its untouched positions filled; inputs are the bias, if any, and the target."""
     *bias, target = inputs
     result = _target(op, op.batch, target)
     result[gather.places(op.axes)] = rounded(given(bias[0]).astype(np.float32), op.out_format) if bias else 0
@@ -68,8 +68,7 @@ def patch_matmul(op: PatchMatmul, inputs: Sequence[Array | None], context: Value
     """The result [N, *out_shape, O] of one patch matmul, in storage of the output format.
 
     Inputs are the image [N, *spatial, C] in any shape, the weights, float32 [groups, *taps, C / groups, O / groups],
-    the bias, float32 [O], if there is one, and the target: programs of one result write into the same; it is None
-    before the first.
+    the bias, float32 [O], if any, and the target: programs of one result share it; it is None before the first.
     """
     *operands, target = inputs
     image, weights, *several = map(given, operands)
@@ -242,7 +241,7 @@ def prepare_bias(op: PrepareBias, bias: Array) -> Array:
 
 
 def widened(values: Array) -> Array:
-    """float32; float64 stays what it is."""
+    """The array in float32; float64 stays float64."""
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
 
 

@@ -1,10 +1,10 @@
 """The cycles of a program of output phases: the steps of the micro-op by phase, and the copies of its sticks.
 
-Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here is their order, and what is new in it
+Steps and their cycles are those of `ops.programs.conv2d.block_costs`; here are their order and the differences
 (docs/explanation/phase-lowering.md, Assumptions):
 
 * Phases of a group share what is gathered, tilized and sent; their weights are read together, tile by tile.
-* A finished block gets its bias and is untilized phase by phase, into a buffer of its own, which is as wide as all
+* A finished block gets its bias and is untilized phase by phase, into a separate buffer, which is as wide as all
   phases of the group. The second processor copies its sticks to their rows of the
   output shard, once it has read the first weights of what follows. It copies within its own L1 as the first reader
   gathers, those of one window together: so a copy takes what the reader of a 1x1 kernel takes for sticks as long.
@@ -75,7 +75,7 @@ def _without_bias(conv: Conv2dOp) -> Conv2dOp:
 
 
 def _narrow(op: PhaseConv2dOp) -> Conv2dOp:
-    """A convolution whose output is as wide as one phase, like the bias."""
+    """A convolution whose output and bias are as wide as one phase."""
     conv = op.parts[0].conv
     return replace(conv, layout=replace(conv.layout, shards=op.layout.shards))
 
@@ -89,7 +89,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec) -> ConvTiming:
     unplaced: list[Task] = []  # how the block that was finished last is copied, until it is
 
     def place(cores: Sequence[Core]) -> None:
-        """The second processors copy the block that was finished last, if they have not done so."""
+        """The second processors copy the last finished block, if they have not done so."""
         for copy in unplaced:
             for core, buffer in zip(cores, buffers, strict=True):
                 core.second.wait(buffer.front())

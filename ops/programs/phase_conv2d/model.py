@@ -35,9 +35,9 @@ from ops.window import index_of
 
 
 def phases_convolved(op: PhaseConv2dOp, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """The output [1, 1, N*OH*OW, O] of sticks, prepared weights and, if there is one, a bias.
+    """The output [1, 1, N*OH*OW, O] from sticks, prepared weights and, if any, a bias.
 
-    Sums of an output are those of the taps that its phase meets, in the order of its K blocks.
+    An output sums the taps of its phase, in the order of its K blocks.
     """
     sticks, weights, *bias = map(given, inputs)
     frame, matrices = op.problem.frame, matrix(weights)

@@ -1,8 +1,8 @@
 """The partition of the output phases of a convolution as one program: blocks, K blocks, buffers, reader lists.
 
 Cores and shards are those of the convolution over the frame with inserted zeros, so the output has the same memory. A
-core computes the outputs of its own shard, phase after phase; all cores process the same number of blocks, which the
-core with most windows of a phase determines.
+core computes the outputs of its own shard phase by phase; all cores process the same number of blocks, which the core
+with most windows of a phase determines.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class PhaseConv2dOp(ConvOp):
 
 
 def sticks_format(problem: ConvProblem) -> DataFormat:
-    """Format of finished sticks until they are copied to their places: the output's, or bfloat16 if that has none."""
+    """Format of finished sticks until they are copied to the output: float32 if the output is, otherwise bfloat16."""
     return FLOAT32 if problem.out_format == FLOAT32 else BFLOAT16
 
 
@@ -106,10 +106,10 @@ def _blocks_kernel(problem: ConvProblem) -> tuple[int, int]:
 
 
 def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, int]) -> ConvOptions:
-    """The caller's choices as the convolution of a phase has them.
+    """The caller's choices for the convolution of a phase.
 
-    The convolution leaves sticks, in rows; one processor reads activations, and the other one weights. A whole window
-    is one K block if it is no longer than a kernel row of the frame, so that weights come in no more blocks than there.
+    The convolution writes row-major sticks; one processor reads activations, and the other reads weights. A whole
+    window is one K block if it is no longer than a kernel row of the frame, so weights have no more blocks than there.
     """
     whole = kernel[0] * kernel[1] <= frame.columns.kernel
     return replace(options, untilize_out=True, activation_reuse=False, force_split_reader=False, whole_windows=whole)
@@ -118,9 +118,8 @@ def phase_options(options: ConvOptions, frame: PaddedInput, kernel: tuple[int, i
 def partition_phases(layout: ConvPartition, spec: DeviceSpec, *, joins_rows: bool) -> tuple[PhaseGroup, ...]:
     """The output phases of a convolution that is partitioned over its frame with inserted zeros.
 
-    Phases that meet the same inputs are one group: inputs are gathered, tilized and sent once for the whole group, and
-    finished sticks of phases beside each other lie beside each other in the output, too. A DeviceError refuses blocks
-    that cannot be cut.
+    Phases with the same inputs are one group: inputs are gathered, tilized and sent once for the whole group, and
+    finished sticks of adjacent phases are also adjacent in the output. Raises DeviceError if no valid blocks exist.
     """
     frame = layout.problem.frame
     down, across = (output_phases(axis, whole=True) for axis in (frame.rows, frame.columns))
@@ -154,9 +153,9 @@ def _group(layout: ConvPartition, spec: DeviceSpec, above: list[OutputPhase], be
 
 
 def group_windows(frames: Sequence[PaddedInput], layout: ConvPartition) -> tuple[Integers, Integers]:
-    """First window of a group of phases that each core computes, and last + 1: all windows that any phase needs.
+    """First and last + 1 window of a group of phases on each core: all windows that any phase needs.
 
-    `layout` is that of the call. Windows have the numbers of the first phase, which has most rows and columns.
+    `layout` is the partition of the call. Windows are numbered as in the first phase, which has most rows and columns.
     """
     frame, cores, most = layout.problem.frame, layout.config.nhw_cores, frames[0]
     begins, ends = np.full(cores, frame.outputs), np.zeros(cores, np.int64)

@@ -83,7 +83,7 @@ def accumulating_cores(tensor: TensorSpec, axis: int, spec: DeviceSpec) -> CoreR
 
 
 def accumulate_buffers(op: Accumulate, tensor: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Tiles on both sides; across tiles, the total in float32, and what additions rounded off."""
+    """Tiles on both sides; for sums across tiles, the total in float32 and the rounding error of additions."""
     cores = accumulating_cores(tensor, op.axis, spec)
     buffers = [tile_buffer(name, FIFO_TILES, tensor.data_format, cores) for name in ("tiles", "totals")]
     if len(tensor.shape) - op.axis > 2:

@@ -1,4 +1,4 @@
-"""Programs that find the place of the largest element along an axis (tt-metal 0.81.1, argmax)."""
+"""Programs that find the index of the largest element along an axis (tt-metal 0.81.1, argmax)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,11 +83,10 @@ class ArgMax(DataMovement):
 def row_shares(
     source: TensorSpec, spec: DeviceSpec, *, both: bool, within: CoreRangeSet | None = None
 ) -> tuple[tuple[CoreRangeSet, int], ...]:
-    """Cores that share a row with the elements of each; those with one unit more come first.
+    """Groups of cores that share a row, with the elements per core; cores with one more unit come first.
 
-    Where both data movement processors of a core read rows, fewer cores may take as many elements each: twice as many
-    are better as long as a row has more than `COMPARED_BYTES` for each pair of cores. All cores of ``within`` take as
-    many elements each.
+    If both data movement processors of a core read rows, the number of cores doubles as long as a row has more than
+    `COMPARED_BYTES` for each pair of cores. All cores of ``within`` have the same number of elements.
     """
     unit = page_alignment_bytes(source.memory_config, spec) // 2
     columns, grid = source.shape[-1], spec.grid
@@ -117,9 +116,9 @@ def sharing_cores(shares: tuple[tuple[CoreRangeSet, int], ...]) -> CoreRangeSet:
 def row_buffers(
     source: TensorSpec, outputs: int, shares: tuple[tuple[CoreRangeSet, int], ...], *, both: bool
 ) -> tuple[CircularBuffer, ...]:
-    """Parts of a row, of two rows for both processors, a page of the result, and places and numbers of all cores.
+    """Parts of a row (or of two rows, for both processors), a page of the result, and indices and values of all cores.
 
-    The cores that share a page of ``outputs`` results exchange all of them at once.
+    The cores that share a page of ``outputs`` results exchange all results at once.
     """
     cores = sharing_cores(shares)
     element, rows = source.data_format.element_bytes or 0, BUFFERING if both else 1
@@ -142,7 +141,7 @@ def tile_buffers(source: TensorSpec, target: TensorSpec, cores: CoreRangeSet) ->
 
 
 def image_buffers(source: TensorSpec, cores: CoreRangeSet) -> tuple[CircularBuffer, ...]:
-    """Two tiles of images, and two of places."""
+    """Two tiles of images, and two tiles of indices."""
     return (
         tile_buffer("tiles", BUFFERING, source.data_format, cores),
         tile_buffer("places", BUFFERING, UINT32, cores),
@@ -150,5 +149,5 @@ def image_buffers(source: TensorSpec, cores: CoreRangeSet) -> tuple[CircularBuff
 
 
 def image_cores(source: TensorSpec, axis: int, spec: DeviceSpec, within: CoreRangeSet | None = None) -> CoreRangeSet:
-    """Cores, of those ``within``, that share the tiles of the result, row by row."""
+    """The cores, among ``within``, that share the tiles of the result, row by row."""
     return page_cores(prod(tile_sides(source)) // source.shape[axis], spec.grid, row_wise=True, within=within)

@@ -141,7 +141,7 @@ def reduce_buffers(
 
 
 def negated_columns(work: Work) -> int:
-    """Columns of tiles that a core holds negated: of two kinds of cores, the library multiplies what both read."""
+    """Columns of negated tiles on a core; with two groups of cores, the library multiplies the columns of both."""
     return work.core_items * (work.least_items if 0 < work.least_items < work.core_items else 1)
 
 
@@ -158,7 +158,7 @@ def negated_room(read: TensorSpec, written: TensorSpec, work: Work) -> RequiredR
 
 
 def has_room(room: RequiredRoom, read: TensorSpec, spec: DeviceSpec) -> bool:
-    """Whether L1 has the room beside a tensor that lies there: what the library asks before it chooses a program."""
+    """Whether L1 has room besides a tensor in it, which the library checks before it chooses a program."""
     held = read.buffer(spec).bank_bytes if read.memory_config.buffer_type is BufferType.L1 else 0
     return room.size_bytes <= spec.l1.usable_bytes - held
 

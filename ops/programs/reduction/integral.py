@@ -71,7 +71,7 @@ class IntegralImage(DataMovement):
         return packed(total, self.data_format, arithmetic, fp32_dest=self.fp32_dest)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """A core's tiles, of which each passes through Dst three to five times; each is waited for on both sides."""
+        """A core's tiles; each passes through Dst three to five times, and is awaited on both sides."""
         _, width, height, _ = ends.read.padded_shape
         rows, size = height // TILE, ends.read.data_format.tile_bytes
         tiles, below, later = width * rows, width * (rows - 1), max(0, width - BLOCK) * rows

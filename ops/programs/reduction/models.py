@@ -1,4 +1,4 @@
-"""The models of the programs that reduce axes or look for places along them."""
+"""The models of the programs that reduce axes or find indices along them."""
 
 from typing import Any, Final
 

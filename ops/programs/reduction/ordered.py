@@ -8,7 +8,7 @@ from device.numbers.formats import Array, DataFormat
 
 
 def without_padding(source: Array, shape: tuple[int, ...]) -> Array:
-    """Elements in a shape, of which padding may have become part."""
+    """Elements in a shape, without padding that a view may have included."""
     if source.size != prod(shape):
         rows, columns = (1, *shape)[-2:]
         source = source.reshape(-1, *source.shape[-2:])[:, :rows, :columns]
@@ -21,14 +21,14 @@ def ordered_rows(
     """The first elements of each row in sorted order; equal elements by index.
 
     Args:
-        source: Elements in storage of their format; padding may have become part of them.
+        source: Elements in storage of their format, possibly with padding.
         shape: The shape without padding.
-        count: Elements of a row of the results; where rows have fewer, what follows is padding that nobody asks for.
+        count: Elements of a row of the results; shorter rows are followed by unused padding.
         descending: Whether the largest come first.
-        index_format: The format of the places.
+        index_format: The format of the indices.
 
     Returns:
-        Elements and places, both [..., count].
+        Elements and indices, both [..., count].
     """
     source = without_padding(source, shape)
     numbers = source.astype(np.float64)

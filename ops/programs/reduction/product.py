@@ -20,7 +20,7 @@ from ops.programs.reduction.reduce import described, packed, streamed, tile_side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product(DataMovement):
-    """The product along a leading axis, which stays with length 1; or of all elements, by one core."""
+    """The product along a leading axis, which keeps length 1; or of all elements, by one core."""
 
     shape: tuple[int, ...]
     axis: int | None  # From the first; None for all elements

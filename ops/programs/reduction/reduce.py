@@ -68,7 +68,7 @@ class Reduce(DataMovement):
 
     @property
     def negates(self) -> bool:
-        """Whether a minimum is the negated maximum of negated numbers."""
+        """Whether a minimum is the negated maximum of negated values."""
         return self.reduction is Reduction.MIN and (self.source_format == UINT32 or not self.by_vector_unit)
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
@@ -134,7 +134,7 @@ class Reduce(DataMovement):
 
     @property
     def _takes_largest(self) -> bool:
-        """Whether the extreme of the products with the scalar is that of the largest element."""
+        """Whether the extreme of the products with the scalar is the product of the largest element."""
         return (self.reduction is Reduction.MAX) == (self.scalar >= 0)
 
     def _of_integers(self, values: Array) -> Array:
@@ -191,7 +191,7 @@ def streamed(
     from_shards: bool = False,
     steps: str,
 ) -> Composed:
-    """A program that reads and computes tile by tile and packs fewer; ``tiles`` are read and packed by one core."""
+    """A program that reads and computes tile by tile and packs fewer; ``tiles`` are (read, packed) of one core."""
     read, written = ends.read, ends.written
     in_bytes, out_bytes = read.data_format.tile_bytes, written.data_format.tile_bytes
     core_tiles, outputs = tiles
@@ -227,7 +227,7 @@ def scaled_sums(
     formats: tuple[DataFormat, DataFormat],
     arithmetic: Arithmetic,
 ) -> Array:
-    """[rows] sums of [rows, elements] times a scaler, by the matrix unit; formats of the numbers and the scaler."""
+    """[rows] sums of [rows, elements] times a scaler, by the matrix unit; formats of the elements and the scaler."""
     arithmetic = arithmetic_of(arithmetic, numbers, scaler)
     masks = arithmetic.operand_masks(mode)
     columns = div_up(numbers.shape[1], TILE) * TILE

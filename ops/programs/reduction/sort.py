@@ -40,7 +40,7 @@ class SortProgram(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sort(DataMovement):
-    """The elements of each row in order, and their places; equal elements by place."""
+    """The elements of each row in order, and their indices; equal elements by index."""
 
     shape: tuple[int, ...]  # Of the tensor, without padding
     columns: int  # Of the result; what a caller does not ask for is padding
@@ -49,7 +49,7 @@ class Sort(DataMovement):
     program: SortProgram = SortProgram.WHOLE
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
-        """Elements in storage of their format, and places."""
+        """Elements in storage of their format, and indices."""
         source = given(inputs[0])
         return ordered_rows(
             source, self.shape, self.columns, descending=self.descending, index_format=self.index_format
@@ -79,7 +79,7 @@ class Sort(DataMovement):
 
 
 def places_format(data_format: DataFormat, columns: int) -> DataFormat:
-    """The format of places: as wide as the numbers that are sorted, and wide enough for all columns."""
+    """The format of indices: at least as wide as the sorted values, and wide enough for all columns."""
     return UINT16 if data_format == BFLOAT16 and columns <= np.iinfo(np.uint16).max else UINT32
 
 
@@ -98,12 +98,12 @@ def _part_tiles(wide: int, cores: int) -> int:
 
 
 def _parts(wide: int, spec: DeviceSpec) -> int:
-    """Tiles of each part of a row, of which a power of two of cores has one each."""
+    """Tiles of each part of a row; a power of two of cores has one part each."""
     return _part_tiles(wide, 1 << (spec.grid.cores.bit_length() - 1))
 
 
 def sort_cores(source: TensorSpec, program: SortProgram, spec: DeviceSpec) -> CoreRangeSet:
-    """Cores that share the rows of tiles, row by row; or the tiles of each row, one of them in the lead."""
+    """Cores that share the rows of tiles, row by row; or cores that share the tiles of each row, with a leader."""
     wide, grid = tile_sides(source)[2], spec.grid
     if program is SortProgram.WHOLE:
         return page_cores(_tile_rows(source), grid, row_wise=True)
@@ -122,9 +122,9 @@ def _tile_rows(source: TensorSpec) -> int:
 
 
 def sort_buffers(op: Sort, source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Tiles and places on their way in, whole rows of them, and results; uint16 is sorted in float32.
+    """Incoming tiles and indices, whole rows of both, and results; uint16 is sorted in float32.
 
-    In ROW_MAJOR layout the program tilizes and untilizes whole rows, or the part of a core.
+    In ROW_MAJOR layout the program tilizes and untilizes whole rows, or a core's part.
     """
     cores, is_rows = sort_cores(source, op.program, spec), source.layout is Layout.ROW_MAJOR
     wide = tile_sides(source)[2]
@@ -158,7 +158,7 @@ def sort_buffers(op: Sort, source: TensorSpec, spec: DeviceSpec) -> tuple[Circul
 
 
 def _pairs(op: Sort, source: TensorSpec, sizes: Mapping[str, int], cores: CoreRangeSet) -> list[CircularBuffer]:
-    """Buffers of so many tiles of numbers, and of places."""
+    """Buffers of the same number of tiles of values and of indices."""
     number = FLOAT32 if source.data_format == UINT16 else source.data_format
     return [
         tile_buffer(f"{name}{kind}", tiles, data_format, cores)

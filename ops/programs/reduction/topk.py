@@ -48,7 +48,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopK(DataMovement):
-    """The largest or smallest elements of each row in order, and their places; equal elements by place."""
+    """The largest or smallest elements of each row in order, and their indices; equal elements by index."""
 
     shape: tuple[int, ...]  # Of the tensor, without padding
     count: int
@@ -60,7 +60,7 @@ class TopK(DataMovement):
     wide: bool = False  # Elements of 16 bits are sorted as float32: in a stable order, beside places of 32 bits
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> tuple[Array, Array]:
-        """Elements in storage of their format, and places, or labels at these places."""
+        """Elements in storage of their format, and their indices or labels."""
         source, form = given(inputs[0]), self.index_format
         best, places = ordered_rows(source, self.shape, self.count, descending=self.largest, index_format=form)
         if not self.labelled:
@@ -110,9 +110,9 @@ def may_share(source: TensorSpec, count: int) -> bool:
 
 
 def split_of(source: TensorSpec, count: int, within: CoreRange, *, packed: bool) -> Split | None:
-    """How cores of a rectangle share the rows of a tensor; None where each core picks from whole rows.
+    """The split of rows over the cores of a rectangle; None if each core selects from whole rows.
 
-    Twice as many cores are better as long as each core then has no fewer tiles than half of those that all hand on.
+    The number of cores doubles as long as each core has at least as many tiles as all cores together hand on.
     """
     if not may_share(source, count):
         return None
@@ -131,7 +131,7 @@ def split_of(source: TensorSpec, count: int, within: CoreRange, *, packed: bool)
 
 
 def split_cores(split: Split) -> tuple[CoreRangeSet, CoreRangeSet]:
-    """The cores that share a row, and the one that picks from what they found."""
+    """The cores that share a row, and the core that selects from their results."""
     x, y = split.first.x, split.first.y
     sharing = CoreRange(split.first, CoreCoord(x + split.columns - 1, y + split.rows - 1))
     last = CoreCoord(x, y + split.rows)
@@ -139,7 +139,7 @@ def split_cores(split: Split) -> tuple[CoreRangeSet, CoreRangeSet]:
 
 
 def _split_buffers(op: TopK, split: Split, source: TensorSpec) -> tuple[CircularBuffer, ...]:
-    """Tiles and places on their way in, what all cores found, and on both kinds of cores what they sort."""
+    """Incoming tiles and indices, the results of all cores, and the sorted tiles of both groups of cores."""
     sharing, last = split_cores(split)
     every = CoreRangeSet([*sharing.ranges, *last.ranges])
     found = split.cores * div_up(op.count, TILE)
@@ -175,7 +175,7 @@ def _split_buffers(op: TopK, split: Split, source: TensorSpec) -> tuple[Circular
 
 
 def topk_buffers(op: TopK, source: TensorSpec, spec: DeviceSpec) -> tuple[CircularBuffer, ...]:
-    """Tiles and places: on their way in, while they are sorted, the best so far, and the result."""
+    """Tiles and indices: incoming, being sorted, the best so far, and the result."""
     if op.split is not None:
         return _split_buffers(op, op.split, source)
     cores, kept = topk_cores(op, source, spec), div_up(op.count, TILE)

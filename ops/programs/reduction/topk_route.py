@@ -1,7 +1,7 @@
-"""The three programs by which some devices pick many elements of bfloat16 rows: rows, places, and elements by places.
+"""The three programs by which some devices select many elements of bfloat16 rows: rows, indices, elements by index.
 
-Their memory is known, compared with the plans of tt-metal 0.81.1; their kernels are not public, so that neither their
-time nor which of equal elements they pick is.
+Their memory is compared with the plans of tt-metal 0.81.1. Their kernels are not public, so their time and their choice
+among equal elements are unknown.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class PickMany(DeviceOp):
 
 
 def _values(op: PickMany, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-    """Never asked for: a plan with this operation leaves its values out."""
+    """Never called: a plan with this operation leaves its values out."""
     raise NotImplementedError
 
 
@@ -60,7 +60,7 @@ OP_MODELS: Final = (
 
 
 def rows_between(source: TensorSpec, count: int) -> tuple[TensorSpec, TensorSpec]:
-    """The rows of a tensor of four axes, and the places that are picked of each; in its memory."""
+    """The rows of a tensor of four axes, and the selected indices of each row; in its memory."""
     place, sides = source.memory_config, source.shape[:-1]
     rows = TensorSpec(source.shape, BFLOAT16, Layout.ROW_MAJOR, place)
     return rows, TensorSpec((*sides, round_up(count, PLACES)), UINT32, Layout.ROW_MAJOR, place)
@@ -90,5 +90,5 @@ def part_buffers(
 
 
 def _cores(items: int, spec: DeviceSpec) -> CoreRangeSet:
-    """As many cores as share so many items evenly, row by row."""
+    """The largest number of cores that share the items evenly, row by row."""
     return first_cores(spread_evenly(items, spec.grid.cores)[0], spec.grid.cols, spec.grid.rows).merged()

@@ -69,7 +69,7 @@ class Welford(DataMovement):
         return result.reshape(totals.shape)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
-        """Every tile is transposed and passes the vector unit; a root is one pass more for each result."""
+        """Every tile is transposed and passes the vector unit; a root is one additional pass for each result."""
         costs, cores = spec.costs_of(kernel_costs.ComputeCosts), self.cores(spec)
         share = div_up(self.items, cores.num_cores())
         tiles = share * div_up(prod(tile_sides(ends.read)), self.items)
