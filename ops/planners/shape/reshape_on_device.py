@@ -8,12 +8,12 @@ from math import prod
 from device.cores import core_rectangle
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
-from device.memory.memory_config import TILE, Layout, MemoryConfig
+from device.memory.memory_config import FACE, TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT16, FLOAT32, div_up
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import BUFFERING, buffer, row_bytes, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, buffer, page_alignment_bytes, row_bytes, tile_buffer
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.reshape import ReshapeOnDevice
 
@@ -122,8 +122,8 @@ def _buffers(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> tuple[
     if source.layout is Layout.TILE:
         core = core_rectangle(1, 1)
         tiles = tile_buffer("tiles", BUFFERING, source.data_format, core)
-        alignment = spec.dram.alignment_bytes
-        if alignment <= TILE:
+        alignment = page_alignment_bytes(source.memory_config, spec)
+        if row_bytes(source, FACE) % alignment == 0:
             return (tiles,)
         return tiles, buffer("aligned", alignment, source.data_format, core)
     longer = max(source, result, key=lambda tensor: tensor.shape[-1])

@@ -57,3 +57,14 @@ REFUSED = [
 def test_errors_begin_as_those_of_the_real_library(device, words, shape, text):
     x = put(device, words)
     assert refusal(lambda: ttnn.reshape_on_device(x, *shape)).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [("", [4096, 64]), ("l1", [4096]), ("float32", [8192])],
+)
+def test_lines_of_faces_are_aligned_where_their_memory_asks_for_more(words, sizes):
+    """Recorded on Blackhole, whose DRAM aligns to 64 bytes: a line of 16 elements of bfloat16 has 32."""
+    with ttnn.open_device(spec="blackhole_p150", values="off") as device:
+        x = put(device, f"1x32x64x64 tile {words}")
+        assert buffers(lambda: ttnn.reshape_on_device(x, 1, 32, 32, 128)) == [(size, 0) for size in sizes]
