@@ -146,6 +146,10 @@ def _split_refusals(call: SplitDecodeArguments, size: int) -> Iterator[str]:
             yield "batch_offset must be unary tensor"
     if call.heads < call.kv_heads:
         yield f"num_q_heads={call.heads} must be greater than or equal to num_kv_heads={call.kv_heads}"
+    if shards is None and call.place is not None and call.place.shard_spec is not None:
+        cores = call.place.shard_spec.num_cores()  # which must hold all users, not a slice of them
+        if cores < side(source.shape, 2):
+            yield f"Grid Size is {cores}. Need at least {MOST_USERS} cores for decode"
 
 
 def _core_refusals(call: SplitDecodeArguments, query: TensorSpec) -> Iterator[str]:

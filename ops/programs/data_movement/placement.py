@@ -68,7 +68,7 @@ def viewed(source: TensorSpec, shape: tuple[int, ...], spec: DeviceSpec) -> Tens
     """
     place, columns, row = view_place(source, shape), source.padded_shape[-1], (1, *shape)[-1]
     tensor_spec = source.changed(shape=shape, memory_config=place)
-    if place == source.memory_config:
+    if place == source.memory_config and (source.layout is Layout.TILE or source.shape == source.padded_shape):
         return tensor_spec
     size, page = source.buffer(spec).size_bytes, row_bytes(tensor_spec)
     if size % page:

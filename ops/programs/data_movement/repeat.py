@@ -96,9 +96,13 @@ def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bo
 
 
 def row_page_bytes(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes of a page that holds a row of either tensor as its memory aligns it."""
+    """Bytes of a page that holds a row of either tensor as its memory aligns it; interleaved rows have their padding."""
     return max(
-        aligned_page_bytes(row_bytes(rows, rows.shape[-1]), rows.memory_config.buffer_type, spec)
+        aligned_page_bytes(
+            row_bytes(rows, rows.shape[-1] if rows.memory_config.is_sharded() else None),
+            rows.memory_config.buffer_type,
+            spec,
+        )
         for rows in (read, written)
     )
 
@@ -116,7 +120,8 @@ def generated_buffers(
         if reads_once(op, written):
             pages, depth = volume_tiles(read), 1
     else:
-        page_bytes, pages = row_page_bytes(read, written, spec), written.matrix[0]
+        seen = read.changed() if op.each else read  # a program of its own leaves out the padding
+        page_bytes, pages = row_page_bytes(seen, written, spec), written.matrix[0]
         depth = max(1, 2 * min(BATCH, free_l1_bytes // page_bytes // 2))
         if op.each:
             depth = next(count for count in (PAGES_IN_FLIGHT, BATCH, 2, 1) if count <= depth)

@@ -7,8 +7,9 @@ import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError
-from device.memory.memory_config import BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, FLOAT32
+from device.memory.layouts import TensorSpec
+from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
@@ -553,3 +554,12 @@ def test_parts_of_rows_are_gathered_even_where_an_axis_is_swapped_with_itself(so
         ["ShardedToInterleaved"],
         place("l1"),
     )
+
+
+def test_interleaved_rows_with_the_padding_of_tiles_are_read_and_seen_with_it():
+    """As ttnn.untilize leaves them where it gathers tiles out of shards."""
+    rows = TensorSpec((2, 3, 24, 100), BFLOAT16, Layout.ROW_MAJOR, place("l1"), (2, 3, 32, 128))
+    with pytest.raises(DeviceError, match="For valid non-interleaved buffers page size 200 must equal buffer size 491"):
+        plan_reshape(rows, (1, 1, 144, 100), SPEC)
+    (step,) = plan_repeat(rows, (2, 1, 1, 1), SPEC).steps
+    assert step.circular_buffers[0].size_bytes == 8 * 256
