@@ -159,15 +159,12 @@ def _cut(
         return _cut_into_shards(builder, source, op, name, where)
     if op.is_whole:
         return placed(builder, source, where, name)
-    cuts_lines = where.memory_layout in (TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
-    if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and cuts_lines:
-        raise DeviceError(
-            "Shard shape must be 1D for 1D tensor!\n"
-            "input_tensor: the library makes shards of several rows of a vector; reshape it to rank 2"
-        )
     target = _smaller_shards(where, op, whole_tiles=not as_rows) if place is None else where
     if (gathered := _by_way_of_rows(builder, source, op, name, target, into)) is not None:
         return gathered
+    if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and where.is_sharded():
+        whole = round_up(op.result_shape[0], source_spec.shards.shape[1])
+        viewed(source_spec.changed(shape=(whole,)), op.result_shape, spec)  # refuses padding in shards
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
     again = source_spec.layout is not read.spec.layout
     cut = PlanTensor(f"{name}.box" if again else name, read.spec.changed(shape=op.result_shape, memory_config=target))

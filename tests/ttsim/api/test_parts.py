@@ -294,3 +294,12 @@ def test_tiles_without_elements_lie_in_the_shards_that_are_asked_for(device):
 def test_a_tensor_that_is_repeated_once_has_any_axis(device):
     x = put(device, "4x32 tile")
     assert ttnn.repeat_interleave(x, 1, 4) is x
+
+
+@pytest.mark.parametrize("words", ["128 block/1x32/4x1", "128 width/1x32/4"])
+@pytest.mark.parametrize(("begin", "end"), [(0, 64), (8, 36)])
+def test_parts_of_vectors_stay_in_shards_that_cut_them(device, words, begin, end):
+    x = put(device, words)
+    part = ttnn.slice(x, [begin], [end])
+    assert part.memory_config() == x.memory_config()
+    assert np.array_equal(part.to_numpy(), x.to_numpy()[begin:end])

@@ -232,6 +232,11 @@ REFUSED = [
     ("2x3x40x64 tile bfloat8_b", lambda x: x[..., ::2], "Device: Strided slice is not supported for BFLOAT8 tensors"),
     # Two images of seven rows in BLOCK shards: both programs refuse, and the program that makes rows comes first
     ("64 height/1x64/2", lambda x: ttnn.slice(x, [0], [10]), "Device: Shard shape must be 1D for 1D tensor!"),
+    ("64 height/1x64/2", lambda x: ttnn.slice(x, [0], [50]),
+     "Device: For valid non-interleaved buffers page size 100 must equal buffer size 128."),
+    ("128 block/1x32/4x1", lambda x: ttnn.slice(x, [0], [36]), OTHER_WIDTH),
+    ("128 width/1x32/4", lambda x: ttnn.slice(x, [0], [16]),
+     "Device: Shard height 2 must match physical height 1 for width sharded"),
     ("64x2 tile", lambda x: ttnn.slice(x, [10, 0], [20, 2], memory_config=high((64, 32), 1)),
      "Device: Input row-major shard width 2 gives page size 4 bytes, which must be"),
     ("32x32 tile", lambda x: ttnn.concat([x, x], groups=-1), "ArgumentType: ttnn.concat(): incompatible function"),
