@@ -96,7 +96,7 @@ def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bo
 
 
 def row_page_bytes(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> int:
-    """Bytes of a page that holds a row of either tensor as its memory aligns it; interleaved rows have their padding."""
+    """Bytes of a page that holds a row of either tensor as its memory aligns it; interleaved rows with padding."""
     return max(
         aligned_page_bytes(
             row_bytes(rows, rows.shape[-1] if rows.memory_config.is_sharded() else None),
