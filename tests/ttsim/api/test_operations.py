@@ -600,3 +600,11 @@ def test_block_floats_that_are_drawn_in_rows_become_bfloat16(device):
 def test_bits_are_seen_as_another_data_type(device, before, after, numbers, expected):
     result = ttnn.bitcast(ttnn.Tensor(np.array([numbers]), before, device, ttnn.TILE_LAYOUT), after)
     assert (result.dtype, result.to_list()) == (after, [expected])
+
+
+def test_a_view_takes_its_four_sides_one_by_one(device):
+    rows = ttnn.ones((4, 8, 32), device=device)
+    seen = ttnn.experimental.view(rows, 2, -1, H=8, W=32)
+    assert (seen.shape, seen.buffer_address()) == ((2, 2, 8, 32), rows.buffer_address())
+    with pytest.raises(ttnn.ArgumentTypeError, match=r"^ttnn.experimental.view\(\): incompatible function arguments"):
+        ttnn.experimental.view(rows, 4, 8, 32)
