@@ -84,6 +84,7 @@ REFUSED = [
     *((lambda d, x, call=call: call(x.to(d)), unfit(name, text)) for call, name, text in (
         (lambda x: ttsim.add(x, 10**400), "add", "an integer of 1,329 bits is larger than any number of the library"),
         (lambda x: ttsim.leaky_relu(x, -(10**400)), "leaky_relu", "an integer of 1,329 bits is larger than"),
+        (lambda x: ttsim.divide_(2.0, x), "divide_", "input_tensor_a must be a Tensor, not 2.0"),
         (lambda x: ttsim.triu(x, diagonal=1 << 31), "triu", "diagonal must be int, not 2147483648"),
         (lambda x: ttsim.exp(x, fast_and_approximate_mode=3), "exp", "fast_and_approximate_mode must be a bool, not 3"),
         (lambda x: ttsim.relu(x, mode=1), "relu", "there is no 'mode'\n\nCalled with:\n  relu(input_tensor=a ttsim."

@@ -71,7 +71,8 @@ class Combination(Call):
         name, left, right = self._name, self.input_tensor_a, self.input_tensor_b
         require_left_out(name, sub_device_id=self.sub_device_id)
         number_first = self._operation in NUMBERS_FIRST and isinstance(left, Real) and isinstance(right, Tensor)
-        if not isinstance(left, Tensor) and not number_first:
+        written_to = self.output_tensor is not None and self.output_tensor is left  # a function in place
+        if not isinstance(left, Tensor) and (written_to or not number_first):
             raise wrong(name, f"input_tensor_a must be a Tensor, not {shown(left)}")
         if not isinstance(right, Tensor | Real):
             raise wrong(name, f"input_tensor_b must be a Tensor or a number, not {shown(right)}")

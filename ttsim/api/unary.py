@@ -1,6 +1,6 @@
 """ttnn's element-wise functions of one tensor: a function for every row of `FUNCTIONS` that has a text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from device.cores import CoreRangeSet, PlainEnum
-from device.errors import DeviceError, shown
+from device.errors import ArgumentError, DeviceError, shown
 from device.memory.memory_config import MemoryConfig
 from device.numbers.formats import BFLOAT16, DataFormat, quantize
 from device.numbers.vector_unit import VectorUnitMode
@@ -210,8 +210,20 @@ def applied(
     target = None if output_tensor is None else output_tensor.spec
     settings: dict[str, Any] = {"place": memory_config, "target": target, "cores": cores, "then": then}
     plan = plan_unary(tensor.spec, function, device.spec, seen_as=seen_as, **settings)
+    if device.values != "off" and not tensor.spec.data_format.is_float:
+        _require_of_integers(name, [number for _, numbers in (function, *(then or ())) for number in numbers])
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
+
+
+def _require_of_integers(name: str, numbers: Sequence[float]) -> None:
+    """Raises ArgumentError for a number that is no integer of 32 bits once its fraction is cut off."""
+    for number in numbers:
+        if not -(1 << 31) - 1 < number < 1 << 32:
+            raise ArgumentError(
+                f"{name}: {number:g} is outside the integers of 32 bits, and what a device computes of it with "
+                "integers is not known; give another number, typecast the tensor to floats, or plan with values off"
+            )
 
 
 def _documentation(name: str) -> str:

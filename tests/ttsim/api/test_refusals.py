@@ -718,6 +718,14 @@ REFUSED = [
     # rows of a table
     ("1x8 rows uint32 + 14x32 rows", lambda x, y: ttnn.embedding(x, y, memory_config=place("height/8x32/1 dram")),
      "Device: Embedding sharded Row Major output must be in L1: the reader writes rows straight into its own shard"),
+    # numbers that no integer of 32 bits is
+    *(("32x64 tile uint32", lambda x, call=call: call(x), f"Argument: {name}: ") for name, call in (
+        ("relu_min", lambda x: ttnn.relu_min(x, float("nan"))),
+        ("relu_max", lambda x: ttnn.relu_max(x, 1e30)),
+        ("fill", lambda x: ttnn.fill(x, 1 << 40)),
+        ("fill", lambda x: ttnn.fill(x, float("-inf"))),
+        ("unary_chain", lambda x: ttnn.unary_chain(x, [ttnn.UnaryWithParam(ttnn.UnaryOpType.RELU_MAX, 1e30)])),
+    )),
     # tensors without axes
     ("32x64 tile", lambda x: ttnn.prelu(ttnn.sum(x, dim=None), x),
      "Device: ShapeBase[] index out of range. 1 not in [-4, 0)"),
