@@ -17,6 +17,7 @@ from ttsim.api.pad import pad
 from ttsim.api.shape import permute, reshape
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
+from ttsim.runtime.storage import UNKNOWN
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import CheckedRecord, Kind, integers, param
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -227,14 +228,17 @@ def prepare_conv3d_weights(
 
 def _with_zeros_between(weights: Tensor, groups: int) -> Tensor:
     """Weights on the host, with zeros between the input channels of a group and the outputs of other groups."""
+    outputs, channels, *kernel = weights.shape
+    spec = TensorSpec((outputs, groups * channels, *kernel), weights.spec.data_format, Layout.ROW_MAJOR)
+    if not weights.known:
+        return Tensor.of_host(UNKNOWN, spec)
     values = weights.to_numpy()
-    outputs, channels, *kernel = values.shape
-    result = np.zeros((outputs, groups * channels, *kernel), values.dtype)
+    result = np.zeros(spec.shape, values.dtype)
     share = outputs // groups
     for output in range(outputs):
         first = min(output // share, groups - 1) * channels
         result[output, first : first + channels] = values[output]
-    return Tensor.of_host(result, TensorSpec(result.shape, weights.spec.data_format, Layout.ROW_MAJOR))
+    return Tensor.of_host(result, spec)
 
 
 def _in_order(weights: Tensor, device: Device | None, groups: int, block: int, config: Conv3dConfig | None) -> Tensor:

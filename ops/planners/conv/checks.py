@@ -53,7 +53,7 @@ def check_search(call: ConvCall, spec: DeviceSpec) -> None:
     """
     refuse_first(call, (stride_given, _given_layout, _searching))
     if slicing.estimates(call, spec):
-        refuse_first(call, (_search_format,))
+        refuse_first(call, (weight_rank, _search_format))
 
 
 def check_folded(call: ConvCall) -> None:

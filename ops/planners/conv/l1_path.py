@@ -300,7 +300,7 @@ def _conv(
             output.spec,
         ),
         refused=refused,
-        unfinished=unfinished or _unplaced(partitioned, builder.device_spec) or _miscounted(layout, requests),
+        unfinished=unfinished or _miscounted(layout, requests) or _unplaced(partitioned, builder.device_spec),
     )
 
 

@@ -74,6 +74,13 @@ def test_groups_are_connected_by_zeros(device):
     assert prepared.to_numpy()[:3].tolist() == [[2, 0], [0, 3], [0, 0]]
 
 
+def test_weights_of_groups_on_a_device_without_values_are_prepared():
+    with ttnn.open_device(values="off") as device:
+        weights = ttnn.ones((64, 16, 1, 3, 3), device=device)
+        prepared = ttnn.experimental.prepare_conv3d_weights(weight_tensor=weights, groups=4, device=device)
+        assert prepared.shape == (9 * 64, 64)
+
+
 def test_weights_of_five_axes_are_prepared_on_the_way(device):
     rng = np.random.default_rng(0)
     volume, weights = rng.integers(-3, 4, (1, 2, 2, 2, 32)), rng.integers(-3, 4, (32, 32, 2, 2, 2))

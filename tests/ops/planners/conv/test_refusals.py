@@ -183,6 +183,7 @@ REAL = [
      "Conv2D DRAM slicing doesn't support override_output_sharding_config."),
     (conv2d(input=tensor(1, 1, 64, 32), slice_config=cut(9), weight=operand(64, 32, 3, 3, layout=TILES)),
      "Number of slices (9) exceeds the maximum allowed"),
+    (call(weight=operand(32, 32, 3), slice_config=cut()), "ShapeBase[] index out of range. 3 not in [-4, 3)"),
     # Weights and bias, once they are to be prepared
     (call(weight=operand(32, 32, 3, 3, data_format=INT32)), NO_TRANSPOSED_TYPE),
     (call(weight=operand(32, 32, 3, 3, data_format=BFLOAT8_B, layout=TILES)), NO_TRANSPOSED_TYPE),
