@@ -262,3 +262,18 @@ def test_axes_are_looked_at_before_windows(sides, line):
         x = ttnn.ones(sides, device=device)
         with pytest.raises(ttnn.DeviceError, match=f"^{re.escape(line)}"):
             ttnn.max_pool2d(x, 1, 8, 8, 32, (9, 0), (2, 2), (0, 0), (1, 1), dtype=ttnn.bfloat8_b)
+
+
+def test_images_that_do_not_share_the_sticks_of_a_halo_leave_room_for_more():
+    """Recorded from ttnn 0.81.1 on Blackhole: three images in 7 x 32 sticks are 3 x 75, of which a core has 33."""
+    image = np.random.default_rng(0).integers(-50, 50, (3, 1, 32, 96)).astype(np.float32)
+    cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(6, 0))})
+    shards = ttnn.ShardSpec(cores, (32, 96), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.HEIGHT_SHARDED, ttnn.BufferType.L1, shards)
+    with ttnn.open_device(spec="blackhole_p150", l1_small_size=32768) as device:
+        x = ttnn.from_numpy(image, ttnn.bfloat16, layout=ttnn.TILE_LAYOUT, device=device, memory_config=place)
+        ask = ttnn.graph.query_op_constraints
+        response = ask(ttnn.max_pool2d, device, x, 3, 1, 32, 96, (1, 32), (1, 32), (0, 0), (1, 1))
+        assert response.resource_usage[1] == 33 * 192 + 192 + 16  # beside the images: sticks, maxima, indices
+        result = ttnn.max_pool2d(x, 3, 1, 32, 96, (1, 4), (1, 4), (0, 0), (1, 1)).to_numpy()
+        np.testing.assert_array_equal(result.reshape(3, 8, 96), image.reshape(3, 8, 4, 96).max(2))
