@@ -328,6 +328,8 @@ def _place(
     chosen = sharded[0] if sharded else None
     if call.place is None and right is not None:
         chosen = _holder(left, right)
+        sides = joined(right.shape, left.shape) if chosen is right else shape  # which differ in sides that do not fit
+        padded = TensorSpec(sides, left.data_format, left.layout).padded_shape
     if chosen is not None and chosen.memory_config.shard_spec is not None:
         place = call.place if call.place is not None and right is None else chosen.memory_config
         return replace(place, shard_spec=rescaled(chosen.memory_config.shard_spec, chosen, padded))

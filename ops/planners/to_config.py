@@ -188,6 +188,7 @@ def plan_of_rows(
 ) -> Plan:
     """The plan of tiles as rows, which the library views in a padded shape if their program is built."""
     if source.layout is not Layout.TILE:
+        sees_narrower(source, spec)  # refuses shards that a view of four axes does not have
         raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
     plan = plan_of(source, spec, write, free_l1=free_l1)
     if not any(isinstance(step, Operation) and step.refused for step in plan.steps):

@@ -68,8 +68,11 @@ class Extremum(Typed, Placed, Written, Activations):
         if not isinstance(right, Real) or not isinstance(left, Tensor):
             return super().carry_out()
         require_wanted(None if self.output_tensor is None else self.output_tensor.spec, format_of(self.dtype))
-        result = applied(self._name, (self._operation, (float(right),)), left, self.memory_config, self.output_tensor)
-        return result if self.dtype in (None, result.dtype) else typecast(result, self.dtype)
+        function, target = (self._operation, (float(right),)), self.output_tensor
+        if self.dtype in (None, left.dtype):
+            return applied(self._name, function, left, self.memory_config, target)
+        result = applied(self._name, function, left, self.memory_config)
+        return typecast(result, self.dtype, output_tensor=target)
 
 
 class Remainder(Placed, Grids):

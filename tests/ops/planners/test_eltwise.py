@@ -187,6 +187,13 @@ def test_unsigned_integers_are_their_own_magnitudes(data_format, buffers):
     assert len(step.circular_buffers) == buffers
 
 
+def test_shards_of_the_second_operand_are_scaled_from_its_own_sides():
+    left, right = tensor_spec("2x2x64x64 tile height/64x64/4"), tensor_spec("2x3x64x64 tile height/64x64/6")
+    op = Binary(operation="add", left_format=BFLOAT16, right_format=BFLOAT16, data_format=BFLOAT16)
+    with pytest.raises(DeviceError, match="Broadcasting rule violation at dimension index -3"):
+        plan_binary(BinaryArguments(op=op, left=left, right=right), N150)
+
+
 def test_rows_become_tiles_before_the_format_of_an_exact_sum_is_looked_at():
     shards = tensor_spec("64x64 rows l1 height/16x64/4").changed(data_format=FLOAT32)
     op = Binary(operation="add", left_format=FLOAT32, right_format=FLOAT32, data_format=FLOAT32, exact=True)

@@ -64,6 +64,11 @@ CALLS = {
     "slice of all": ("1x1x64x96 tile", sliced((64, 96)), "1x1x64x96 tile l1"),
     "slice within tiles": ("1x1x64x96 tile", sliced((64, 96), begin=16), "1x1x48x96 tile l1"),
     "slice of shards of rows": ("1x1x64x96 rows height/16x96/4", sliced((40, 64)), "1x1x40x64 rows"),
+    "maximum of integers as floats": (
+        "64x32 tile int32",
+        lambda x, into: ttnn.maximum(x, 2, dtype=ttnn.float32, output_tensor=into),
+        "64x32 tile float32",
+    ),
     "bcast": ("1x2x32x64 tile + 1x1x1x64 rows", added("H"), "1x2x32x64 tile l1"),
     "bcast of shards": ("1x1x64x64 tile height/32x64/2 + 1x1x1x1 rows", added("HW"), "1x1x64x64 tile height/32x64/2"),
     "broadcast": (

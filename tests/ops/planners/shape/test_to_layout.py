@@ -174,3 +174,8 @@ def test_rows_that_shards_pad_are_seen_without_their_padding_in_four_axes(source
 def test_tilize_looks_at_the_shards_of_four_axes():
     with pytest.raises(DeviceError, match=re.escape("Physical shard shape (4096, 8) must be tile {32, 32} sized!")):
         plan_tilize(tensor_spec("2x1x4x2x64x8 rows block/1024x32/1 dram"), N150)
+
+
+def test_untilize_views_four_axes_before_it_refuses_rows():
+    with pytest.raises(DeviceError, match="Shard height 512 must match physical height 128 for width sharded"):
+        plan_untilize(tensor_spec("4x4x2x4x1x2 rows width/128x8/1"), N150)
