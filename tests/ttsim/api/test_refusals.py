@@ -659,6 +659,11 @@ REFUSED = [
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
     ("1x5x25x96 height/25x96/5", lambda x: ttnn.tilize_with_val_padding(x, [5, 32, 96], 0.0),
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
+    # rows of more than four axes are seen with four
+    ("2x1x8x1x24 tile width/512x32/1", lambda x: ttnn.concat([x, x], 3),
+     "Device: Shard height 21 must match physical height 16 for width sharded"),
+    ("2x1x8x24 tile width/64x32/1", lambda x: ttnn.stack([x, x], 3),
+     "Device: Shard height 21 must match physical height 16 for width sharded"),
     # the same axis twice is a copy
     ("2 width/1x1/2", lambda x: ttnn.transpose(x, 0, -1, memory_config=ttnn.DRAM_MEMORY_CONFIG),
      "Device: Clone: mixed sharded/interleaved layout not currently supported."),
