@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from math import prod
 from typing import Any
 
@@ -106,10 +107,10 @@ def padded_by(
         raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
     current, write = source, _Pad(builder, value, by_one_core, cores)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
-    parts = _parts(padding)
+    parts, rank = _parts(padding, source.spec.shape), _seen_rank(padding, source.spec.shape)
     if source.spec.layout is Layout.ROW_MAJOR and len(padding) > KERNEL_RANK:
         viewed(source.spec, _in_four(source.spec.shape, parts[0]), builder.device_spec)  # refuses padding in shards
-    moves = place is not None and len(padding) > KERNEL_RANK and not any(map(any, parts[-1][1 - KERNEL_RANK :]))
+    moves = place is not None and rank > KERNEL_RANK and not any(map(any, parts[-1][1 - KERNEL_RANK :]))
     for number, part in enumerate(parts):
         ends = number == len(parts) - 1 and not moves
         more = padded(current, part, name if ends else f"{name}.{number}", place if ends else None)
@@ -126,7 +127,7 @@ def padded_by(
 def _in_four(shape: tuple[int, ...], part: Around) -> tuple[int, ...]:
     """A shape of more than four axes as a program sees it: a leading axis that it pads alone is the second of four."""
     axis = next(axis for axis, around in enumerate(part) if any(around))
-    if axis > len(shape) - KERNEL_RANK:
+    if axis > len(shape) - KERNEL_RANK or _seen_rank(part, shape) <= KERNEL_RANK:
         return seen_in_four(shape)
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
 
@@ -148,11 +149,17 @@ def _check_seen(padded: TensorSpec) -> None:
     )
 
 
-def _parts(padding: Around) -> list[Around]:
+def _seen_rank(padding: Around, shape: tuple[int, ...]) -> int:
+    """The number of axes without the first ones of one element that are not padded, which the library leaves out."""
+    ones = takewhile(lambda axis: shape[axis] == 1 and not any(padding[axis]), range(len(shape)))
+    return len(shape) - sum(1 for _ in ones)
+
+
+def _parts(padding: Around, shape: tuple[int, ...]) -> list[Around]:
     """The padding of each program in order: each leading axis separately, then the last three together."""
-    last = len(padding) - KERNEL_RANK + 1
-    if last < 2:
+    if _seen_rank(padding, shape) <= KERNEL_RANK:
         return [padding]
+    last = len(padding) - KERNEL_RANK + 1
     none = [(0, 0)] * len(padding)
     alone = [(*none[:axis], padding[axis], *none[axis + 1 :]) for axis in range(last)]
     return [part for part in (*alone, (*none[:last], *padding[last:])) if any(map(any, part))]

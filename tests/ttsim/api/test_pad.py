@@ -91,3 +91,11 @@ def test_padding_of_tiles_is_filled(device, words, steps):
 def test_rows_have_no_padding_of_tiles(device):
     with pytest.raises(ttnn.DeviceError, match=r"^FillPad should only be used for tile layout"):
         ttnn.fill_implicit_tile_padding(put(device, "2x30x16 rows"), 2.0)
+
+
+@pytest.mark.parametrize("layout", ["rows", "tile"])
+def test_one_program_pads_behind_first_axes_of_one_element(device, layout):
+    x = put(device, f"1x2x3x32x64 {layout}")
+    around = [(0, 0), (0, 2), (0, 0), (0, 32), (0, 0)]
+    assert operations(lambda: ttnn.pad(x, around, 1.5)) == ["Pad"]
+    assert np.array_equal(ttnn.pad(x, around, 1.5).to_numpy(), np.pad(x.to_numpy(), around, constant_values=1.5))

@@ -71,6 +71,9 @@ def padded(source, *padding, to=None, value=1.5):
             "height/12x64/6",
         ),
         ("2x3x1x32x64 tile", [(0, 1), NONE, NONE, (0, 32), NONE], "l1", ["Pad"] * 2, (3, 3, 1, 64, 64), "l1"),
+        # without first axes of one element
+        ("1x3x1x32x64 tile", [(0, 1), NONE, (0, 32), NONE], "l1", ["Pad"], (1, 4, 1, 64, 64), "l1"),
+        ("1x3x1x32x64", [(0, 1), NONE, (0, 32), NONE], None, ["Pad"], (1, 4, 1, 64, 64), "dram"),
         ("2x3x1x64x64", [(1, 0), NONE, NONE, NONE, (0, 32)], None, ["Pad"] * 2, (3, 3, 1, 64, 96), "dram"),
         ("2x3x1x60x60 tile", [(0, 1)] * 3 + [(0, 4)] * 2, None, ["FillPad", "Pad"] * 3, (3, 4, 2, 64, 64), "dram"),
         ("2x3x1x64x64", [(1, 1), NONE, (0, 32)], None, ["Pad"], (2, 3, 3, 64, 96), "dram"),
