@@ -63,14 +63,19 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
         checks.check_possible(call, prepares=True)
         checks.check_sizes(call, device_spec)
         call = _folded(call) if call.folds else call
-    slices, spec = call.slice_config, call.input.spec
-    if slices is not None and not call.in_one_piece:  # cut out of DRAM, into slices that there are
-        image = replace(call.input, spec=spec.changed(memory_config=DRAM_MEMORY_CONFIG))
+    slices = call.slice_config
+    if slices is not None and not call.in_one_piece:  # into slices that there are
         fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
-        call = replace(call, input=image, slice_config=replace(slices, num_slices=fewer))
+        call = replace(call, slice_config=replace(slices, num_slices=fewer))
+        call = call if call.rules.transposed else _in_dram(call)
     if call.rules.transposed:
-        checks.check_slices(call)
+        checks.check_slices(_in_dram(call) if slices is not None and not call.in_one_piece else call)
     return call
+
+
+def _in_dram(call: ConvCall) -> ConvCall:
+    """The call with its input in DRAM, out of which slices are cut."""
+    return replace(call, input=replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG)))
 
 
 def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None:
@@ -208,18 +213,20 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     if not call.rules.transposed and call.is_matmul and place.is_sharded():
         as_matmul = not call.conv_config.reshard_if_not_optimal
         if not as_matmul:
-            image = replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG))
-            call = replace(call, input=image)
+            call = _in_dram(call)
     elif not call.rules.transposed and call.is_matmul:
         as_matmul = False
     if not as_matmul and (role == "bias" or (call.is_matmul and not call.rules.transposed)):
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None
     if role == "weight" and not call.takes_l1_path:
-        slices = call.slice_config
+        slices, cut = call.slice_config, call
+        if slices is not None:
+            cut = _in_dram(call)
         if slices is None or not slices.num_slices:
-            slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
+            slices = choose_slices(cut, device_spec, free_l1_bytes=free_l1_bytes)[0]
             slices = None if call.slices_skip_dram(slices.num_slices) else slices
+        call = call if slices is None else cut
     partitioned = partition_preparation(call, device_spec, slices)
     layout, builder = (
         operands.weights_layout(partitioned, operands.read_layout(partitioned)),

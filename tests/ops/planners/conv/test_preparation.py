@@ -7,7 +7,7 @@ import pytest
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_MEMORY_CONFIG, BufferType, Layout, ShardOrientation
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
 from ops.planners.conv.operands import matrix_refusal, size_refusal
@@ -326,3 +326,12 @@ def test_tiles_cut_into_slices_keep_their_channels_in_high_shards_of_conv2d(rule
 def test_full_inner_dim_does_not_join_rows_of_high_shards():
     made = call((20, 64), 3, 3, (5, 5), (2, 2), layout=Layout.ROW_MAJOR, shard_layout=HEIGHT, full_inner_dim=True)
     assert prepared_shape(made) == (320, 32)
+
+
+def test_weights_for_shards_that_need_no_slices_are_prepared_for_the_shards():
+    """Recorded from ttnn 0.81.1: one slice is found, and 64 cores keep their BLOCK shards of 256 channels."""
+    place = in_box(BLOCK, (32, 256), 8, 8)
+    spec = TensorSpec((1, 1, 196, 2016), FLOAT32, Layout.TILE, place, (1, 1, 224, 2048))
+    made = call((14, 14), 2016, 96, (3, 3), (1, 3), slice_config=cut(0, ACROSS), out_format=BFLOAT16)
+    made = replace(made, input=replace(made.input, spec=spec))
+    assert prepared_shape(made)[0] == 18432
