@@ -33,10 +33,8 @@ def plan_fold(
 ) -> Plan:
     """Plan windows of the images "input", [N, H, W, C], as channels [N, H / rows, W / columns, rows * columns * C]."""
     rank = len(source.shape)
-    if min(window) < 1:
-        raise DeviceError(
-            f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
-        )
+    if rank != RANK:
+        _check_window(window)
     if rank < RANK:
         axis = 2 if rank == 1 and source.layout is Layout.TILE else rank  # tiles have two sides in any case
         line = no_such_axis(rank, axis)
@@ -192,8 +190,17 @@ def _shard_refusal(image: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> s
     return next((f"{text}\nfold: typecast the images to bfloat16 first" for text in texts), None)
 
 
+def _check_window(window: tuple[int, int]) -> None:
+    """Raises DeviceError for windows of no rows or columns, which the library looks at behind the padding of images."""
+    if min(window) < 1:
+        raise DeviceError(
+            f"Fold: stride_h ({window[0]}) and stride_w ({window[1]}) must be > 0.\nstride_h, stride_w: give windows"
+        )
+
+
 def _check_sides(image: TensorSpec, window: tuple[int, int]) -> None:
     """Raises DeviceError if windows do not fill images."""
+    _check_window(window)
     for side, axis, name in (("H", 1, "stride_h"), ("W", 2, "stride_w")):
         if image.shape[axis] % window[axis - 1]:
             raise DeviceError(

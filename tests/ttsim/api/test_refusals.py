@@ -659,6 +659,11 @@ REFUSED = [
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
     ("1x5x25x96 height/25x96/5", lambda x: ttnn.tilize_with_val_padding(x, [5, 32, 96], 0.0),
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
+    # windows are looked at behind the padding
+    ("1x3x8x64 tile", lambda x: ttnn.fold(x, 2, 0, padding=(1, 1)),
+     "Device: ttnn.pad: on device tile padding does not support front padding"),
+    ("1x3x8x64 tile", lambda x: ttnn.fold(x, 2, 0), "Device: Fold: stride_h (2) and stride_w (0) must be > 0."),
+    ("3x8x64", lambda x: ttnn.fold(x, 2, 0), "Device: Fold: stride_h (2) and stride_w (0) must be > 0."),
     # rows of more than four axes are seen with four
     ("2x1x8x1x24 tile width/512x32/1", lambda x: ttnn.concat([x, x], 3),
      "Device: Shard height 21 must match physical height 16 for width sharded"),
