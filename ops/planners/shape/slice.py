@@ -20,6 +20,7 @@ from device.numbers.formats import BFLOAT8_B, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.planners.shape.permute import RANK
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import (
@@ -29,7 +30,7 @@ from ops.programs.buffer_shapes import (
     row_bytes,
     shard_row_bytes,
 )
-from ops.programs.data_movement.conversions import rows_of, unpadding_refusal
+from ops.programs.data_movement.conversions import rows_of, seen_in_four, unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
@@ -166,6 +167,8 @@ def _cut(
         whole = round_up(op.result_shape[0], source_spec.shards.shape[1])
         viewed(source_spec.changed(shape=(whole,)), op.result_shape, spec)  # refuses padding in shards
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
+    if as_rows and len(op.shape) > RANK:
+        viewed(read.spec, seen_in_four(op.shape), spec)  # refuses padding in shards
     again = source_spec.layout is not read.spec.layout
     cut = PlanTensor(f"{name}.box" if again else name, read.spec.changed(shape=op.result_shape, memory_config=target))
     refused = _row_refusal(op, read.spec, cut.spec, spec)
