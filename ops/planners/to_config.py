@@ -512,7 +512,7 @@ def _pages_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> 
         return None
     pages = [tensor.buffer(spec) for tensor in (source, result)]
     counts = [buffer.size_bytes // buffer.page_bytes for buffer in pages]
-    if counts[0] == counts[1] and pages[0].page_bytes != pages[1].page_bytes and in_dram(source):
+    if counts[0] == counts[1] and pages[0].page_bytes != pages[1].page_bytes:
         return (
             "Input and output tensors must have the same page size. Input page size: "
             f"{pages[0].page_bytes}, Output page size: {pages[1].page_bytes}\ngive shards of the same width, or tiles"

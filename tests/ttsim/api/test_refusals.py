@@ -659,6 +659,10 @@ REFUSED = [
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
     ("1x5x25x96 height/25x96/5", lambda x: ttnn.tilize_with_val_padding(x, [5, 32, 96], 0.0),
      "Device: Physical shard shape (25, 96) must be tile {32, 32} sized!"),
+    ("1x1x1x255x7 tile block/32x32/1x8", lambda x: ttnn.slice(x, [0, 0, 0, 0, 4], [1, 1, 1, 255, 6]),
+     "Device: For valid non-interleaved buffers page size 14 must equal buffer size 16320."),
+    ("58x24 height/29x24/2", lambda x: ttnn.reshard(x, in_dram(wide((58, 32), 1))),
+     "Device: Input and output tensors must have the same page size. Input page size: 48, Output page size: 64"),
     # windows are looked at behind the padding
     ("1x3x8x64 tile", lambda x: ttnn.fold(x, 2, 0, padding=(1, 1)),
      "Device: ttnn.pad: on device tile padding does not support front padding"),
