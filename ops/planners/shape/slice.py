@@ -25,6 +25,7 @@ from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import (
     borrowing_refusal,
+    in_dram,
     page_alignment_bytes,
     require_cores,
     row_bytes,
@@ -164,8 +165,11 @@ def _cut(
     if (gathered := _by_way_of_rows(builder, source, op, name, target, into)) is not None:
         return gathered
     if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and where.is_sharded():
-        whole = round_up(op.result_shape[0], source_spec.shards.shape[1])
-        viewed(source_spec.changed(shape=(whole,)), op.result_shape, spec)  # refuses padding in shards
+        by_height = where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        aligned = row_bytes(source_spec, op.begins[0]) % spec.l1.alignment_bytes == 0
+        if not (in_dram(source_spec) and by_height and aligned):  # which the program refuses to borrow
+            whole = round_up(op.result_shape[0], source_spec.shards.shape[1])
+            viewed(source_spec.changed(shape=(whole,)), op.result_shape, spec)  # refuses padding in shards
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
     if as_rows and len(op.shape) > RANK:
         viewed(read.spec, seen_in_four(op.shape), spec)  # refuses padding in shards

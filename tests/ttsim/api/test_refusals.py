@@ -235,6 +235,7 @@ REFUSED = [
     ("64 height/1x64/2", lambda x: ttnn.slice(x, [0], [50]),
      "Device: For valid non-interleaved buffers page size 100 must equal buffer size 128."),
     ("128 block/1x32/4x1", lambda x: ttnn.slice(x, [0], [36]), OTHER_WIDTH),
+    ("50 height/1x50/1 dram", lambda x: x[:37], borrowing("sharded_in", "input")),
     ("128 width/1x32/4", lambda x: ttnn.slice(x, [0], [16]),
      "Device: Shard height 2 must match physical height 1 for width sharded"),
     ("64x2 tile", lambda x: ttnn.slice(x, [10, 0], [20, 2], memory_config=high((64, 32), 1)),
