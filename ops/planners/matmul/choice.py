@@ -78,6 +78,12 @@ def choose_config(
     return config if call.line is None else _of_line(call, problem, config, call.line)
 
 
+def laid_out(call: MatmulArguments, *, by_rows: bool) -> MatmulArguments:
+    """The call with HEIGHT or WIDTH shards on the same cores."""
+    layout = TensorMemoryLayout.HEIGHT_SHARDED if by_rows else TensorMemoryLayout.WIDTH_SHARDED
+    return replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
+
+
 def _of_line(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, line: GridSpec) -> MatmulConfig:
     """The program of cores in one row or column; each core has one BLOCK shard of the output.
 
@@ -96,6 +102,8 @@ def _of_line(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
         )
     shards, is_row = call.memory_config.shard_spec, line.rows == 1
     assert shards is not None
+    place = laid_out(call, by_rows=not is_row).memory_config
+    TensorSpec(call.output_shape, call.output_format, Layout.TILE, place)  # which raises for shards that do not fit
     program = MatmulProgram.MCAST_IN0 if is_row else MatmulProgram.MCAST_IN1
     if config.program not in (program, MatmulProgram.MCAST_2D):
         wanted, kind = ("HEIGHT", "column") if is_row else ("WIDTH", "row")

@@ -16,7 +16,6 @@ from device.memory.memory_config import (
     Layout,
     ShardOrientation,
     ShardSpec,
-    TensorMemoryLayout,
     no_bank,
 )
 from device.numbers.formats import div_up
@@ -28,7 +27,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides, rows_of
-from ops.planners.matmul.choice import choose_config, of_banks, whole_tiles
+from ops.planners.matmul.choice import choose_config, laid_out, of_banks, whole_tiles
 from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
 from ops.programs.buffer_shapes import beyond_shards
 from ops.programs.eltwise.op import activated, with_row
@@ -187,7 +186,7 @@ def _program(
     grid = device_spec.grid
     problem, config, output_spec = _made(call, call.tiles, device_spec, free_l1_bytes)
     if _line(call, config) is not None:
-        call = _laid_out(call, config.program is MatmulProgram.MCAST_IN1)
+        call = laid_out(call, by_rows=config.program is MatmulProgram.MCAST_IN1)
     if problem.bias:
         require_bias(call)
     require_sides(config)
@@ -249,7 +248,7 @@ def _made(
     require_sides(config, "per_core_m", "per_core_n")
     line = _line(call, config)
     if line is not None:
-        call = _laid_out(call, line.cols == 1)
+        call = laid_out(call, by_rows=line.cols == 1)
     return problem, config, _output_spec(call, problem, config, device_spec, of_line=line is not None)
 
 
@@ -274,12 +273,6 @@ def _line(call: MatmulArguments, config: MatmulConfig) -> GridSpec | None:
         return None
     across = box.rows if config.program is MatmulProgram.MCAST_IN0 else box.cols
     return box if across == 1 else None
-
-
-def _laid_out(call: MatmulArguments, by_rows: bool) -> MatmulArguments:
-    """The call with HEIGHT or WIDTH shards on the same cores."""
-    layout = TensorMemoryLayout.HEIGHT_SHARDED if by_rows else TensorMemoryLayout.WIDTH_SHARDED
-    return replace(call, memory_config=replace(call.memory_config, memory_layout=layout))
 
 
 def _elsewhere(call: MatmulArguments, config: MatmulConfig) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, first_cores
-from device.errors import ArgumentError
+from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
@@ -429,6 +429,14 @@ def test_lines_that_do_not_fit(shape, cols, rows, more, line):
     with pytest.raises(ArgumentError) as refused:
         of_line(shape, cols, rows, **more)
     assert line in str(refused.value).splitlines()[0]
+
+
+def test_shards_on_a_line_are_compared_with_the_output_before_the_program():
+    """1,024 rows would be split, which a row of cores does not do; but shards of 1,088 rows do not fit at all."""
+    with pytest.raises(DeviceError, match=r"^Shard height 1088 must match physical height 1024 for width sharded"):
+        of_line((1088, 32), 2, 1, m=1024)
+    with pytest.raises(ArgumentError, match="output memory layout must be HEIGHT_SHARDED or BLOCK_SHARDED on a 1-"):
+        of_line((1024, 32), 2, 1, m=1024)
 
 
 @pytest.mark.parametrize(
