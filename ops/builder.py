@@ -98,7 +98,7 @@ class PlanTensor(NamedTuple):
     A *view* (the same buffer under another shape) takes no step: the view keeps the name and changes the spec.
     """
 
-    name: str  # Of the buffer it lies in, unique in the plan
+    name: str  # Name of its buffer, unique in the plan
     spec: TensorSpec  # Shape, format, layout and place
 
     @property

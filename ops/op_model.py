@@ -90,7 +90,7 @@ class Ends:
 
     read: TensorSpec  # The first input
     written: TensorSpec  # The first output, or else the input it writes into
-    others: tuple[TensorSpec, ...] = ()  # The inputs behind the first
+    others: tuple[TensorSpec, ...] = ()  # The inputs after the first
     whole: bool = True  # Whether all of it is written
 
 

@@ -31,14 +31,14 @@ class PaddedAxis:
     # Zeros ahead of the first input. Negative, windows begin behind the first input (padding by more than the window of
     # a transposed convolution); the real library takes the whole frame for padding then: see `data`.
     before: int
-    after: int  # Zeros behind the last input; negative cuts inputs off
+    after: int  # Zeros after the last input; a negative number removes inputs
     input_dilation: int = 1  # Distance between neighboring inputs; the positions in between are zeros
-    trailing: int = 0  # Zeros behind those, the output padding of a transposed convolution
+    trailing: int = 0  # Zeros after `after`, the output padding of a transposed convolution
     kernel: int  # Window positions; none in an output phase that meets no input
     # Distance from one tap to the next: negative if taps run backwards; with 0 all taps meet the same input
     dilation: int = 1
     stride: int = 1  # Distance between neighboring windows; 1 for a transposed convolution
-    output_offset: int = 0  # Where the first output lies in the result
+    output_offset: int = 0  # Position of the first output in the result
     output_stride: int = 1  # From one output to the next there
     length: int = field(init=False, repr=False, compare=False)  # Positions in the frame
     # Distance from the first to the last position of a window

@@ -213,7 +213,7 @@ def canonical_spec(spec: DeviceSpec) -> DeviceSpec:
         return spec
     try:
         first = _first_of_equal(spec)
-    except TypeError:  # somebody put a list where a tuple belongs: it stands for itself
+    except TypeError:  # a list instead of a tuple cannot be hashed and is its own key
         return spec
     if first is not spec:
         return first if repr(first) == repr(spec) else spec

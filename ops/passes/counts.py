@@ -30,7 +30,7 @@ class MultiplyAdds:
     """Multiply-adds of the matrix units on operands of one pair of formats."""
 
     formats: str  # Of both operands: "bfloat16 x bfloat8_b"
-    fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4); each issued multiply-add takes so many passes
+    fidelity_phases: int  # 1 (LoFi) to 4 (HiFi4): passes of each issued multiply-add
     issued: int  # With padding and inserted zeros
     useful: int  # That the result needs
 

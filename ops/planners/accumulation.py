@@ -55,7 +55,7 @@ def plan_accumulation(source: TensorSpec, call: AccumulateArguments, spec: Devic
             f"Shape mismatch: input tensor shape Shape({list(source.shape)}) does not match output tensor shape "
             f"Shape({list(call.out_shape or ())}).\nout: give a tensor of the same shape, or leave it out"
         )
-    if not source.volume or not rank:  # copied, whatever the axis and the data type
+    if not source.volume or not rank:  # copied, for any axis and data type
         return plan_of(source, spec, partial(cloned, place=call.place or source.memory_config, name="output"))
     if not -rank <= call.axis < rank:
         raise DeviceError(

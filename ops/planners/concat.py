@@ -39,7 +39,7 @@ from ops.programs.data_movement.placement import blocks_in_dram, viewed
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
-LEAST_GROUP = 16  # columns of a group that tiles are turned by
+LEAST_GROUP = 16  # columns of a group for which tiles are transposed
 MIXED = "All tensors must be sharded or all must be interleaved\nconcat: shard all tensors, or none"
 MOST_RUNS = 56  # of rows of one tensor that a core's program joins in blocks
 STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
@@ -371,7 +371,7 @@ class _Concat:
         if (apart or not (place.is_sharded() or in_l1)) and not _cuts_rows(first):
             if (refused := next(_unlike_shards([tensor.spec for tensor in inputs]), None)) is not None:
                 raise DeviceError(refused)
-            return self._interleaved(inputs, name) if apart else self._paged(inputs, name)  # read as they lie
+            return self._interleaved(inputs, name) if apart else self._paged(inputs, name)  # read in place
         if not apart and (place.is_sharded() or (in_l1 and joins_in_place(first, self.axis))):
             return self._of_shards(inputs, name)
         between = DRAM_MEMORY_CONFIG if apart else place

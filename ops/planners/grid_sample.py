@@ -51,7 +51,7 @@ class GridSampleArguments:
     full_sync: bool = False  # Dst is not shared with the packer
 
 
-NARROW_LINK_BYTES = 32  # of a link that is slower than unpacking whatever the channels
+NARROW_LINK_BYTES = 32  # of a link that is slower than unpacking for any channels
 READ_LONGEST_CHANNELS = 224  # up to which reading over a wider link takes longer than unpacking
 INSIDE = (Scheme.INTERLEAVED, Scheme.HEIGHT_SHARDED)
 

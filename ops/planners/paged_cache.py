@@ -40,7 +40,7 @@ class PagedUpdateArguments:
     wide: bool = False
     block_rows: int | None = None  # Of the cache under other axes; None for those of the cache
     heads: int | None = None  # The same
-    modulo: int | None = None  # Rows of a user begin again behind so many; None if the cache holds all
+    modulo: int | None = None  # Rows of a user wrap around at this number; None if the cache has all rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class PagedFillArguments:
     users: TensorSpec | None = None  # Rows of the table, "indices"
     user: int = 0
     block_rows: int | None = None  # Of the cache under other axes; None for those of the cache
-    modulo: int | None = None  # Rows of a user begin again behind so many; None if the cache holds all
+    modulo: int | None = None  # Rows of a user wrap around at this number; None if the cache has all rows
     valid: TensorSpec | None = None  # [1], "valid": the rows of a user, of which the last stay
 
 
@@ -342,7 +342,7 @@ def _fill_refusals(call: PagedFillArguments, spec: DeviceSpec) -> Iterator[str]:
         yield "Expect page_table_tensor to have datatype INT32"
     if call.user >= table.padded_shape[0]:
         yield "Batch idx must be within the page_table batch size"
-    for tensor, axis in ((cache, 2), (cache, 3), (source, 3)):  # the third whatever block_size_override is
+    for tensor, axis in ((cache, 2), (cache, 3), (source, 3)):  # the third for any block_size_override
         side(tensor.padded_shape, axis)
     _, heads, seen, columns, *_ = source.padded_shape
     yield from _geometry_refusals(

@@ -49,7 +49,7 @@ class PoolArguments:
     stride: tuple[int, int]  # From one window to the next, down and across
     padding: tuple[int, int, int, int]  # Above, below, at the left and at the right
     dilation: tuple[int, int]  # From one tap to the next, down and across
-    ceil_mode: bool = False  # Windows may end behind the padding
+    ceil_mode: bool = False  # Windows may extend beyond the padding
     ceiling: tuple[int, int] | None = None  # Rows and columns that only ceil_mode added; None for what it adds
     scheme: Scheme | None = None  # How an interleaved tensor is sharded; None lets the call choose
     place: MemoryConfig | None = None  # Where the result goes; None for where the program leaves it
@@ -93,7 +93,7 @@ class PoolArguments:
         elif self.ceil_mode:
             room = length + before + after - dilation * (kernel - 1) - 1
             outputs = div_up(room, stride) + 1
-            if (outputs - 1) * stride >= length + before:  # the last window would begin behind the image
+            if (outputs - 1) * stride >= length + before:  # the last window would begin after the image
                 outputs -= 1
             after += max(0, (outputs - 1) * stride - room)
         return PaddedAxis(

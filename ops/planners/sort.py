@@ -26,7 +26,7 @@ from ops.programs.reduction.sort import Sort, places_format, program_of, sort_bu
 
 FORMATS: Final = (BFLOAT16, FLOAT32, UINT16)
 LEAST_COLUMNS: Final = 64
-LARGEST: Final = {UINT16: 65535.0}  # of integers, which stands for infinity
+LARGEST: Final = {UINT16: 65535.0}  # of integers, used as infinity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

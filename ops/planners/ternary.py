@@ -22,7 +22,7 @@ from ops.programs.eltwise.shards import (
 )
 from ops.programs.eltwise.ternary import Ternary
 
-AT_FIRST = ("lerp", "mac")  # operations whose result lies as the first tensor does
+AT_FIRST = ("lerp", "mac")  # operations whose result has the memory of the first tensor
 PAIR = 2  # tensors, beside a number
 ROLES = ("input", "input_b", "input_c")
 

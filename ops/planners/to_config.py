@@ -293,7 +293,7 @@ def plan_to_memory_config(
     """
     if target is not None:
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
-        there = target.memory_config if deals else place  # a program that deals shards anew looks at the target's
+        there = target.memory_config if deals else place  # a program that reshards checks the target's memory
         wanted = source.data_format if data_format is None else data_format
         for text in target_refusals(source, target, there, wanted):
             raise DeviceError(f"{text}\noutput_tensor: give one like the result, or leave it out")

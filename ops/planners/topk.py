@@ -27,7 +27,7 @@ FORMATS = (BFLOAT16, BFLOAT8_B, FLOAT32)
 LEAST_COLUMNS = 64  # of rows that are sorted; shorter rows are padded
 SMALL_COLUMNS = 1 << 16  # up to which places are uint16
 MOST = 64  # elements of rows of bfloat16, beyond which some devices take other programs, ...
-MOST_COLUMNS = 4096  # ... as from so many columns on
+MOST_COLUMNS = 4096  # ... and from this number of columns on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

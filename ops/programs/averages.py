@@ -12,7 +12,7 @@ from device.memory.memory_config import FACE
 from device.numbers.formats import Array, Integers, div_up, round_up
 from ops.window import PaddedAxis, PaddedInput
 
-ENTRY_WORDS = 3  # of a list of scalars: the first output, the scalar, the output behind the last one
+ENTRY_WORDS = 3  # of a list of scalars: first output, scalar, last output + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ def averages(
     scalar_mask, number_mask = arithmetic.operand_masks(mode)
     windows, result = cut(windows, number_mask), np.empty(windows.shape[1:], np.float32)
     for count in np.unique(counts):
-        nothing = not count and averaging.divisor is None  # the window lies in the padding
+        nothing = not count and averaging.divisor is None  # the window is in the padding
         scalar = 0.0 if nothing else scalar_of(int(count))
         scalars = cut(np.full((1, len(windows)), scalar, np.float32), scalar_mask)
         chosen = counts == count

@@ -28,7 +28,7 @@ from ops.window import PaddedInput
 class Pool(DataMovement):
     """A pool program: maxima, optionally with their indices, or averages."""
 
-    frame: PaddedInput  # The images with what lies around them, which is less than every number or 0, and their windows
+    frame: PaddedInput  # The images, padding around them (less than every number, or 0), and their windows
     channels: int
     channel_cores: int  # Cores that split them
     core_outputs: int
@@ -130,7 +130,7 @@ class Pool(DataMovement):
 def _framed(image: Array, frame: PaddedInput, part: slice, around: float) -> Array:
     """Frame rows [rows, columns, C] under a part of the rows of windows, with a number around; float32 without NaN."""
     rows, columns = frame.rows, frame.columns
-    begin = part.start * rows.stride - rows.before  # in the image, where both may lie outside
+    begin = part.start * rows.stride - rows.before  # in the image; both may be outside of it
     end = begin + (part.stop - part.start - 1) * rows.stride + rows.reach + 1
     inside = slice(max(begin, 0), max(min(end, rows.input_length), 0))
     pixels = image[inside]

@@ -42,7 +42,7 @@ class Rotate(DataMovement):
         batch, height, width, channels = self.shape
         sticks = given(inputs[0]).reshape(-1, channels)
         outside = np.full((1, channels), self.fill, np.float32).astype(sticks.dtype)
-        sticks = np.concatenate([sticks, outside])  # behind all images
+        sticks = np.concatenate([sticks, outside])  # after all images
         row, column = self._places()
         image = np.repeat(np.arange(batch, dtype=np.int64), height * width)
 

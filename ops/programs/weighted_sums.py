@@ -11,7 +11,7 @@ from device.matrix_unit.exact import MatrixUnitMode, weighted_sums
 from device.numbers.formats import Array, Integers
 from device.numbers.rounding import round_half_up
 
-FIXED_BITS: Final = 16  # behind the point of the numbers that kernels work places and weights out in
+FIXED_BITS: Final = 16  # fraction bits of the fixed-point numbers with which kernels compute positions and weights
 FIXED_ONE: Final = 1 << FIXED_BITS
 
 

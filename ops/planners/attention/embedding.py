@@ -33,8 +33,8 @@ from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.reshape import is_view
 
 INDEX_BYTES = 32  # of indices that are read at a time
-KEPT_BYTES = 32  # to a multiple of which a kept row is rounded, whatever its memory
-DOUBLED_TILES = 64  # of a row that is held twice, and of a part of a row that does not fit L1
+KEPT_BYTES = 32  # a kept row is rounded up to a multiple of this, for any memory
+DOUBLED_TILES = 64  # of a row that is buffered twice, and of a part of a row that does not fit L1
 MOST_AXES = 4  # of a table
 HINT = "weight: give [rows, columns] of bfloat16, interleaved"
 
@@ -117,7 +117,7 @@ def _run(
     require_shard_spec(place, in_rows=False)
     shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
     several = index.layout is Layout.TILE and len(index.shape) == 1
-    allocated = index.shape + shape if several else shape  # as often as there are indices: all rows behind are spare
+    allocated = index.shape + shape if several else shape  # repeated per index: all later rows are unused
     layout = Layout.TILE if tiled else Layout.ROW_MAJOR
     result = TensorSpec(allocated, BFLOAT16, layout, place) if target is None else target.spec
     output = PlanTensor("output.rows", result)

@@ -28,7 +28,7 @@ class FusedSplitArguments:
 
     source: TensorSpec  # [batch, 1, rows, columns], "input"
     heads: int
-    within: tuple[int, int]  # Columns and rows of cores that shards must lie within
+    within: tuple[int, int]  # Columns and rows of cores that must contain the shards
     place: MemoryConfig | None = None
     targets: int = (
         0  # How many tensors the caller gives for the results, which the library counts and leaves as they are

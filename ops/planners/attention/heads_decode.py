@@ -46,7 +46,7 @@ class SplitDecodeArguments:
     source: TensorSpec  # [1, 1, users, columns], "input"
     heads: int
     kv_heads: int
-    apart: bool = False  # Keys lie on other cores than queries and values
+    apart: bool = False  # Keys are on other cores than queries and values
     offset: TensorSpec | None = None  # The first user, "batch_offset"
     users: int | None = None  # How many users; None for all
     place: MemoryConfig | None = None  # Its cores count

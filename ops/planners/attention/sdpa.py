@@ -45,7 +45,7 @@ class AttentionArguments:
     fp32_dest: bool = False
     window: int = 0  # Keys that a query sees; 0 for all
     sinks: TensorSpec | None = None  # [1, heads, 1, 1]
-    joined: bool = False  # Heads stand side by side in the result
+    joined: bool = False  # The result has the heads concatenated along the columns
 
     @property
     def factor(self) -> float:

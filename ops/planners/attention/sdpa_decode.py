@@ -49,7 +49,7 @@ class DecodeArguments:
     mask: TensorSpec | None = None  # [any, any, heads, keys]
     sinks: TensorSpec | None = None  # [heads, 1]
     window: int = 0  # Keys that a user sees, up to the user's position; 0 for all
-    modulo: int | None = None  # Keys of a user begin again behind so many
+    modulo: int | None = None  # Keys of a user wrap around at this number
     candidates: int = 0  # Rows of tiles of queries with a position each; 0 for one position of a user
 
     @property

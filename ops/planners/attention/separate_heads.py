@@ -150,7 +150,7 @@ def _buffers(
     grid = reads[0].spec.shards.grid
     views = [shard_view(tensor.name, tensor, spec, grid) for tensor in (*reads, *results)]
     box, tiles = grid.bounding_box(), call.other.matrix[0] * call.other.matrix[1] // TILE**2
-    pairs = tiles // ((box.end.x + 1) * (box.end.y + 1)) * call.other.data_format.tile_bytes  # whatever its shards are
+    pairs = tiles // ((box.end.x + 1) * (box.end.y + 1)) * call.other.data_format.tile_bytes  # for any shards
     views[1] = views[1]._replace(size_bytes=pairs)
     if not call.transposed:
         return tuple(views)

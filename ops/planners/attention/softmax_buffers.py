@@ -72,7 +72,7 @@ def along_a_row(
     """Buffers of whole rows of tiles, or of a fixed part where a row does not fit L1."""
     block = _block(wide, dst_tiles(fp32_dest=formats.fp32_dest))
     row = round_up(wide, block)
-    shifted = formats.stable and (padded or mask is not None)  # x lies in a buffer before its largest is known
+    shifted = formats.stable and (padded or mask is not None)  # x is in a buffer before its maximum is known
     ahead = row if formats.stable and not shifted else BUFFERING * block
     source, exps, sums = formats.source, formats.exps, formats.sums
     mask_format = BFLOAT16 if mask is None else mask.data_format

@@ -211,7 +211,7 @@ class ConvCall:
     out_format: DataFormat | None = None  # Output format; None for the input's
     conv_config: ConvConfig = field(default_factory=ConvConfig)
     compute_config: ComputeConfig | None = None  # None for the library's default
-    memory_config: MemoryConfig | None = None  # Where the output should lie (L1 path only)
+    memory_config: MemoryConfig | None = None  # Memory of the output (L1 path only)
     slice_config: SliceConfig | None = None  # None for automatic slices of an input outside L1
 
     @property
@@ -297,7 +297,7 @@ class ConvCall:
         unless they were folded or the call is a matmul.
         """
         folding = self.folding or Folding(kernel=self.kernel_size, stride=(1, 1), weights=True)
-        by_itself = self.groups == self.in_channels // prod(folding.stride) == self.out_channels  # of one channel, too
+        by_itself = self.groups == self.in_channels // prod(folding.stride) == self.out_channels  # also of one channel
         one_row = folding.kernel[0] == self.input_height == 1
         return by_itself and one_row and self.bias is None and not self.rules.transposed
 

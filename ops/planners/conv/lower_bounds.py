@@ -360,7 +360,7 @@ class _Family:
     def _piece(self, buffered: Buffered) -> _Piece:
         layout, buffers, op = self.partitioned.layout, self.buffers, self.op
         options = replace(layout.options, act_double_buffer=buffered.act, weights_double_buffer=buffered.weights)
-        # Most families are asked for the buffers that they were partitioned with, and copies take long
+        # Most requests are for the buffers of the family's own partition, and copies are slow
         if options != layout.options and not options.activation_reuse:
             layout = replace(layout, options=options)
             buffers, op = replace(buffers, layout=layout), replace(op, layout=layout)

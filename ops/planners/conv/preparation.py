@@ -138,7 +138,7 @@ def _plans_in_dram(call: ConvCall) -> bool:
     """Whether a preparation plans slices of the convolution, or of that over the frame, as for an input in DRAM."""
     if call.takes_l1_path or call.prepared_as_matmul or call.is_matmul:
         return False
-    if call.rules.transposed:  # of one row, too
+    if call.rules.transposed:  # also of one row
         with suppress(NoWindowError):
             return not call.kernel_size[0] == call.axis(0).length == 1
         return True

@@ -299,7 +299,7 @@ def _nominal(problem: partition.ConvProblem, part: OutputSlice, *, filling: int 
     more = (part.rows[1] - part.rows[0] - rows.outputs, part.columns[1] - part.columns[0] + filling - columns.outputs)
     if more == (0, 0):
         return problem
-    rows = replace(rows, trailing=rows.trailing + more[0])  # zeros behind the axis
+    rows = replace(rows, trailing=rows.trailing + more[0])  # zeros after the axis
     columns = replace(columns, trailing=columns.trailing + more[1])
     return replace(problem, frame=replace(problem.frame, rows=rows, columns=columns))
 

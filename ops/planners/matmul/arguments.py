@@ -22,7 +22,7 @@ class MatmulArguments:
     second: TensorSpec  # [..., K, N]; [..., N, K] if it is transposed
     bias: TensorSpec | None  # A single row of N; None without
     out_format: DataFormat | None  # Output format; None for the first operand's
-    memory_config: MemoryConfig  # Where the output lies
+    memory_config: MemoryConfig  # Memory of the output
     activation: tuple[str, tuple[float, ...]] | None = None  # Its name in lower case and its parameters; None without
     fidelity_phases: int | None = None  # Fidelity phases; None for the library's default
     fp32_dest: bool = False  # Dst is 32 bits wide; read only with fidelity phases given, as packer_l1_acc

@@ -29,8 +29,8 @@ from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 INTERLEAVED, HEIGHT = TensorMemoryLayout.INTERLEAVED, TensorMemoryLayout.HEIGHT_SHARDED
 BLOCK, WIDTH = TensorMemoryLayout.BLOCK_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
-READER_COLS = 8  # columns in which, on both architectures, those cores lie that read a bank of DRAM of their own
-FIRST_BANKS = 4  # whose readers lie in fewer columns, by the banks of the device
+READER_COLS = 8  # columns of the cores that each read one bank of DRAM, on both architectures
+FIRST_BANKS = 4  # whose readers are in fewer columns, by the banks of the device
 FIRST_READER_COLS = {12: 4, 8: 2}
 DEEPEST_BLOCK = 4  # K tiles of a block, at most, that cores of a given grid are sent
 

@@ -86,7 +86,7 @@ def write_interleaved(
     if rows_written and not _has_room_for_rows(call, image_high // count * span, span, wide, spec):
         return _rows_behind(builder, call, tensors, l1_bytes)
     if rows_written and group < TILE and TILE % group:
-        count = image_high  # groups that lie across tiles are written a row of tiles at a time
+        count = image_high  # groups that span tiles are written a row of tiles at a time
     blocks = Blocks(high=image_high, wide=span, count=count if refused is None else 1)
     op = GroupNorm(
         shape=(batches, 1, source.shape[2], source.shape[3]),

@@ -79,7 +79,7 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     ``l1_bytes`` is the free L1 of a core below all its L1 buffers, including the result's.
     """
     _require_elements(call)
-    if not call.source.volume and not (call.rms and call.source.layout is Layout.ROW_MAJOR):  # copied, whatever it is
+    if not call.source.volume and not (call.rms and call.source.layout is Layout.ROW_MAJOR):  # copied in any case
         where = call.place or call.source.memory_config
         return plan_of(
             call.tensors,

@@ -42,7 +42,7 @@ KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
 # From which the one core that pads rows copies the number
 _NUMBERS = TensorSpec((1, 1, 1, TILE), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
 
-Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
+Around = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 def plan_pad(
@@ -190,7 +190,7 @@ class _Pad:
         spec, current = source.spec, source.spec.memory_config
         shape, where = _stored_shape(spec), current if place is None else place
         result_shape = tuple(side + sum(around) for side, around in zip(shape, padding, strict=True))
-        # HEIGHT shards of rows grow across on the cores of the source, whatever place is wanted
+        # HEIGHT shards of rows grow in width on the cores of the source, for any requested memory
         by_height = current.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         if not by_height or not where.is_sharded() or spec.shape[-1] == result_shape[-1]:
             return self._one_program(source, padding, name, where, result_shape)

@@ -65,7 +65,7 @@ class ScaledDotProduct(DataMovement):
     core_rows: int  # Rows of queries of the core with most of them, in tiles, of all its heads
     window: int = 0  # Keys that a query sees: the last ones, or those around its own; 0 for all
     has_sinks: bool = False
-    joined: bool = False  # Heads stand side by side in the result
+    joined: bool = False  # The result has the heads concatenated along the columns
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """[batch, heads, rows, head size] or [batch, 1, rows, heads * head size], in storage of the queries' format."""

@@ -49,7 +49,7 @@ class Softmax(DataMovement):
     scale: float | None = None
     masked: bool = False  # A mask is added, the first of two inputs
     mask_in_rows: bool = False  # The mask is [batch, 1, columns / 32, 32], in rows
-    causal: bool = False  # The mask has a row for each row, repeated every so many; otherwise one row for all
+    causal: bool = False  # The mask has a row for each row, repeated periodically; otherwise one row for all
     part_columns: int = 0  # Columns of a shard that has a softmax of its own; 0 for all
     cores: CoreRangeSet
     core_tiles: int  # Tiles of the core with most of them

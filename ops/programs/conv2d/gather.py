@@ -148,7 +148,7 @@ def strips(
         met = ((across, _met_blocks(blocks, columns.kernel, down, across, corner)) for across in output_phases(columns))
         for _, same in groupby(met, _met_inputs):
             phases = list(same)
-            # Outputs that do not lie side by side in the result are a strip for each phase
+            # Outputs that are not adjacent in the result are a strip for each phase
             firsts = [across.axis.output_offset for across, _ in phases]
             beside = firsts == list(range(firsts[0], firsts[0] + phases[0][0].axis.output_stride))
             for members in [phases] if beside else [[phase] for phase in phases]:

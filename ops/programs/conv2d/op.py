@@ -29,7 +29,7 @@ from ops.programs.conv2d.partition import (
 from ops.programs.halo.transfers import most_sticks
 from ops.window import PaddedInput
 
-OUTPUT_BUFFER: Final = "out"  # the circular buffer that lies on the output
+OUTPUT_BUFFER: Final = "out"  # the circular buffer that is a view of the output
 L1_ARRAY_BYTES: Final = 64  # scratch for semaphores and addresses; same in every recorded run
 BYTES_PER_INDEX: Final = 2  # the estimate takes one uint16 for each output row
 SCHEME_DECISION: Final = "shard_layout"  # under this name plans say which scheme was chosen

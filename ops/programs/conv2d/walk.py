@@ -74,7 +74,7 @@ def time_conv(op: Conv2dOp, spec: DeviceSpec, steps: ConvSteps | None = None) ->
     """The cores of a program after its end; `steps` are the steps of the program if already known."""
     steps = steps or conv_steps(op, spec)
     timing = begin([op], steps, spec)
-    biases = iter([steps.bias])  # read behind the first block's weights
+    biases = iter([steps.bias])  # read after the first block's weights
 
     def finish(cores: Sequence[Core]) -> None:
         bring_bias(next(biases, None), cores)

@@ -52,7 +52,7 @@ class WeightsLayout:
     padded_out_channels: int  # O rounded up to what the output cores and sub-blocks take: the columns, whole tiles
     channel_shards: int = 1  # Cores that share the input channels; read for BLOCK_SHARDED only
     k_block_rows: int = TILE  # Rows of one K block; the matrix of a WIDTH_SHARDED layout has whole blocks
-    whole_blocks: bool = False  # Whether every kernel row of a HEIGHT_SHARDED layout is a whole K block, too
+    whole_blocks: bool = False  # Whether also every kernel row of a HEIGHT_SHARDED layout is a whole K block
     data_format: DataFormat  # The weights dtype
 
     @property
@@ -281,7 +281,7 @@ def misfit(prepared: DeviceOp | None, spec: TensorSpec, wanted: PrepareWeights |
         if prepared is None:
             return None if spec.shape == layout.bias_logical_shape else f"it was not prepared, {shape}"
         if isinstance(prepared, PrepareBias) and prepared.layout.out_channels == layout.out_channels:
-            return None  # no program reads the columns behind the channels
+            return None  # no program reads the columns after the channels
         return f"prepared {_bias(prepared)}, used {_bias(wanted)}"
     order = row_order(layout)
     if prepared is None:

@@ -31,7 +31,7 @@ def busiest_bank_rows(shape: Shape, axes: Shape, cores: int, banks: int, *, tile
         banks: The number of DRAM banks; the pages of the result are interleaved over them.
         tiled: Whether pages are tiles; otherwise rows.
     """
-    last, moved, high = len(shape) - 1, axes[-1], TILE if tiled else 1  # `high` rows lie in a page
+    last, moved, high = len(shape) - 1, axes[-1], TILE if tiled else 1  # a page has `high` rows
     after = [shape[axis] for axis in axes]
     images = [*after[:-2], div_up(after[-2], high), div_up(after[-1], TILE) if tiled else 1]  # in pages
     # Along an axis that the result lacks, because it has another one twice, nothing moves

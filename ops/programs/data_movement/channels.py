@@ -23,10 +23,10 @@ from ops.programs import kernel_costs
 from ops.programs.buffer_shapes import buffer, in_dram, pipelined_cycles, row_bytes, sized_buffers
 from ops.programs.data_movement.movement import Composed, DataMovement
 
-HWC_BLOCK = 1024  # pixels that are turned at once, at least, if shards are wider
-WRITERS: Final = 2  # processors that share the tiles that were turned
+HWC_BLOCK = 1024  # minimum of pixels that are transposed at once, if shards are wider
+WRITERS: Final = 2  # processors that share the transposed tiles
 CHW_TILES = 16  # tiles on their way through a core that puts channels first
-CHW_BATCH: Final = CHW_TILES // 2  # tiles that are turned at once when channels are put first
+CHW_BATCH: Final = CHW_TILES // 2  # tiles that are transposed at once for channels first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

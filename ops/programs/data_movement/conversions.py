@@ -288,7 +288,7 @@ def tilized_by(
     padded = padded_shape or TensorSpec(spec.shape, tile_format, Layout.TILE).padded_shape
     in_l1 = BufferType.DRAM not in (spec.memory_config.buffer_type, place.buffer_type)
     stays = in_l1 and spec.memory_config.memory_layout is scheme and cores is None
-    if not whole:  # rows that are padded leave their shards, but for WIDTH shards of as many columns and axes
+    if not whole:  # padded rows leave their shards, except WIDTH shards with the same columns and rank
         if padded_shape is None:
             alike = spec.padded_shape[-1] % TILE == 0  # the last shard may be ragged
         else:
@@ -527,7 +527,7 @@ def typecast_by(
     shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
     whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
     in_l1 = not in_dram(source) and not in_dram(result.spec)
-    # Whole shards are converted where they lie
+    # Whole shards are converted in place
     in_place = cores is None and shards is not None and as_large and whole_tiles and in_l1
     if shards is not None and page_bytes % page_alignment_bytes(source.memory_config, spec):
         refused = (

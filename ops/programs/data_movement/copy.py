@@ -383,7 +383,7 @@ def generated_pieces(source: TensorSpec, spec: DeviceSpec) -> tuple[CoreRangeSet
 
 
 WORD_BYTES = 4  # that a processor fills at a time
-READ_AHEAD_PARTS = 512  # that all cores of an interleaved-to-sharded program share: tiles asked for before a wait
+READ_AHEAD_PARTS = 512  # of all cores of an interleaved-to-sharded program: tiles requested before a wait
 READ_AHEAD_PART_BYTES = 1152
 BOUNCES_IN_FLIGHT = 4  # sticks on their way through the scratchpad of an interleaved-to-sharded program
 
@@ -427,7 +427,7 @@ def _resharded(sides: Sides) -> Pages:
     return replace(written, core_pages=div_up(core_bytes, written.page_bytes))
 
 
-ASSUMED_PIECES: Final = 4  # of sticks, the outputs of halos: the median of 18 measured moves behind halos
+ASSUMED_PIECES: Final = 4  # of sticks, the outputs of halos: the median of 18 measured moves after halos
 
 
 def _moved_up(shard: Pages, room_bytes: int | None) -> Pages:

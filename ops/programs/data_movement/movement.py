@@ -79,8 +79,8 @@ class Pages:
     counted: bool = False  # Their places among the axes are counted up one after the other
     copies: int = 1  # Cores that ask for the same page at a time
     axes: int = 0  # Axes by which a processor divides to find each page
-    in_flight: int = 1  # Pages asked for before the first of them is waited for, where pages are waited for
-    # Bytes of all cores where pages are not all alike, such as the last rows of shards; None where they are
+    in_flight: int = 1  # Pages requested before the first is awaited, if pages are awaited
+    # Bytes of all cores if page sizes differ, as in the last rows of shards; None if all pages are equal
     uneven_bytes: int | None = None
 
     @property

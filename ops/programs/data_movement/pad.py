@@ -48,7 +48,7 @@ BLOCK_BYTES = 32  # a multiple of them is a row on its way through the one core 
 BARRIERS = 16  # on their way through a core, if they fit half of its L1
 HALF_BITS = 16
 
-Around = tuple[tuple[int, int], ...]  # before and behind, for each axis
+Around = tuple[tuple[int, int], ...]  # before and after, for each axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ class PagedUpdateCache(DataMovement):
     rows: tuple[int, ...]
     has_table: bool
     shared: bool  # Whether all users write into the one block of the cache
-    modulo: int | None = None  # Rows of a user begin again behind so many
+    modulo: int | None = None  # Rows of a user wrap around at this number
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The cache with the rows."""
@@ -66,7 +66,7 @@ class PagedFillCache(DataMovement):
     """
 
     user: int | None
-    modulo: int | None = None  # Rows of a user begin again behind so many
+    modulo: int | None = None  # Rows of a user wrap around at this number
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
         """The cache with the rows; padding counts."""

@@ -83,7 +83,7 @@ class Permute(DataMovement):
 
     shape: Shape
     axes: Shape  # The axis of the source that each axis of the result is
-    # The block float whose groups are packed again, since they lie along other axes; None of other formats
+    # The block float whose groups are packed again, since their axis changes; None for other formats
     packed: DataFormat | None = None
 
     def moved(self, values: Array) -> Array:
@@ -123,7 +123,7 @@ class Permute(DataMovement):
         in_tiles, rank = read.layout is Layout.TILE, len(self.axes)
         if keeps_tiles(self.axes) if in_tiles else self.axes[-1] == rank - 1:
             copied = copy_movement(read, written, spec)
-            if not in_tiles and copied.writes is not None:  # where a row goes is worked out axis by axis
+            if not in_tiles and copied.writes is not None:  # the address of a row is computed axis by axis
                 return replace(copied, writes=replace(copied.writes, axes=rank - 1))
             turned = copied.blocks if self.axes[-1] != rank - 1 else 0
             return replace(copied, cast_tiles=turned, formats=(read.data_format, written.data_format))
@@ -139,7 +139,7 @@ class Permute(DataMovement):
 
         sides = sides_of(read, written, spec)
         if in_tiles and self.axes[-1] == rank - 2:  # tiles are waited for, and their rows written face by face
-            rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is written line by line, too
+            rows = prod(written.shape[:-2]) * written.padded_shape[-2]  # padding is also written line by line
             lines = rows * div_up(read.shape[-1], FACE)
             reads = replace(sides.read, access=Access.WAIT)
             writes = replace(
@@ -191,7 +191,7 @@ def _part_read_cycles(source: TensorSpec, reads: int, read_bytes: int, used: int
     link, issue = spec.noc.link_bytes_per_cycle, spec.costs_of(TransferCosts).page_issue_cycles
     answered = waited_read_cycles(spec, 0, in_dram=in_dram(source))
     if source.layout is Layout.TILE and read_bytes < page_alignment_bytes(source.memory_config, spec):
-        # Half of the lines lie otherwise in memory than in L1: each is read by itself, then copied within the core
+        # Half of the lines have another alignment in memory than in L1: each is read alone, then copied within the core
         alone = answered + read_bytes / link + local_sticks_cycles(spec, 1, read_bytes)
         read = reads / 2 * (issue + alone)
     else:
@@ -284,7 +284,7 @@ def permute_buffers(
         pages = source.volume // columns if stays else blocks()
     elif keeps_tiles(axes):
         sizes, pages = {"tiles": page} if last == rank - 1 else {"tiles": page, "turned": page}, volume_tiles(target)
-    elif last >= rank - 2:  # rows of tiles go elsewhere, turned or not
+    elif last >= rank - 2:  # rows of tiles move to other tiles, transposed or not
         turns = last == rank - 2
         sizes = {"tiles": page, **fill, "turned": page} if turns else {"tiles": page, **fill}
         pages = max(volume_tiles(source), volume_tiles(target) // (target.padded_shape[-1 if turns else -2] // TILE))

@@ -257,8 +257,8 @@ def _stored(row: Integers, column: Integers) -> Integers:
 
 
 WORD_BYTES = 16  # pages of whole words need no second place
-READ_BYTES, READ_ROOM_BYTES = 64, 128  # a row is read from such an address on, with room behind
-WRITE_ROOM_BYTES = 80  # behind a row that is written
+READ_BYTES, READ_ROOM_BYTES = 64, 128  # alignment of the start of a read row, and room after it
+WRITE_ROOM_BYTES = 80  # after a row that is written
 READS = 2  # places that rows are read to
 WRITES = 8  # places that rows are put together in, if L1 has room
 
@@ -278,7 +278,7 @@ def stick_buffers(
     divides = read % written == 0 or written % read == 0
     copies = 2 if divides and (written % WORD_BYTES == 0 or not in_dram) else 1
     slots = 1
-    if read % WORD_BYTES or written % WORD_BYTES:  # what else lies in L1 than both tensors, the plan does not know
+    if read % WORD_BYTES or written % WORD_BYTES:  # the plan does not know other tensors in L1
         both = source.buffer(spec), target.buffer(spec)
         taken = sum(tensor.bank_bytes for tensor in both if tensor.buffer_type is BufferType.L1)
         room = spec.l1.usable_bytes - taken

@@ -44,7 +44,7 @@ from ops.programs.data_movement.movement import (
 )
 from ops.programs.data_movement.placement import converted
 
-READ_BYTES = 4096  # of rows that are asked for together
+READ_BYTES = 4096  # of rows that are requested together
 ROW_GROUP = 32  # rows of a core are counted in groups of this many
 INDEX_BYTES = 4  # of the scratchpad, for each axis
 SLICE_ROWS_OF_TILES = 4  # rows of tiles on their way through a core that slices
@@ -310,7 +310,7 @@ def padded_slice_buffers(source: PlanTensor, target: PlanTensor, spec: DeviceSpe
     in_format, out_format, cores = source.spec.data_format, target.spec.data_format, target.spec.shards.grid
     stick_bytes, alignment = row_bytes(target.spec, width), spec.dram.alignment_bytes
     tiled, buffers = source.spec.layout is Layout.TILE, []
-    if tiled:  # of a shard that need not start where a tile does, the most tiles that it lies in
+    if tiled:  # a shard may start within a tile: the most tiles that it touches
         starts = range(0, channels, width)
         tiles = max(div_up(min(start + width, channels), TILE) - start // TILE for start in starts)
         buffers = [

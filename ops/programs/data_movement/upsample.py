@@ -31,7 +31,7 @@ class UpsampleProgram(Enum):
     """The program that copies or interpolates pixels."""
 
     STICKS = "sticks"  # Every stick is read once and written to all its places
-    TILES = "tiles"  # The same, behind an untilize
+    TILES = "tiles"  # The same, after an untilize
     SHARDS = "shards"  # Every core gathers the sticks of its shard from the shards of others
     PAGES = "pages"  # Every page of the result is read where it comes from
 

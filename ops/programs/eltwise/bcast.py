@@ -27,7 +27,7 @@ class Bcast(Binary):
 
     axes: str  # "H", "W" or "HW": along which the second tensor is repeated
 
-    by_vector_unit: ClassVar[bool] = False  # whatever the formats
+    by_vector_unit: ClassVar[bool] = False  # for all formats
     fp32_dest: ClassVar[bool] = False
 
     def in_place(self, operands: tuple[TensorSpec, ...], result: TensorSpec, spec: DeviceSpec) -> bool:

@@ -38,7 +38,7 @@ SIX: Final = 6  # where relu6 ends
 
 GELU_ZERO: Final = -5.54259443  # gelu is 0 up to here,
 GELU_TAIL: Final = -3.125  # x times its share of the normal distribution by an exponential up to here,
-GELU_LINE: Final = 2.78125  # by a polynomial up to here, and x behind
+GELU_LINE: Final = 2.78125  # a polynomial up to this value, x above it
 GELU_SHARE: Final = (
     3.9894227818e-01, -6.6361041488e-02, 9.7720050615e-03, -1.0717806322e-03, 8.1812159812e-05, -3.8082057209e-06,
     7.9821413868e-08,

@@ -256,7 +256,7 @@ class Binary(OnSomeCores):
     scalar: float | None = None  # The number, if the second operand is one
     data_format: DataFormat
     activations: Activations = ()  # Functions of the result in order, each with its parameters
-    left_activations: Activations = ()  # The same of the first operand, whose results lie in its format on their way
+    left_activations: Activations = ()  # The same of the first operand; intermediate results have its format
     right_activations: Activations = ()  # The same of the second
     # A product or quotient that the matrix unit computes, but of float32 tensors; other functions know no such mode
     fast: bool = False

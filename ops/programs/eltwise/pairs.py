@@ -42,7 +42,7 @@ class Pair:
     # Functions of the operands that have buffers of their own: left, right
     before: tuple[str, str] = ("", "")
     always_before: bool = True  # False: not if the vector unit computes the function
-    vector_unit: bool = True  # Whether the vector unit always computes it; else only of integers and of `alike`
+    vector_unit: bool = True  # Whether the vector unit always computes it; otherwise only integers and `alike`
     alike: tuple[DataFormat, ...] = (FLOAT32,)  # Floats of which the vector unit combines two operands of one format
     fast: tuple[str, str] | None = None  # `before` of the fast mode, which the matrix unit computes
 

@@ -92,7 +92,7 @@ class HaloArguments:
     output_rows: int  # Rows of a shard of the *convolution's* output
     shard_width: int  # Channels of a shard, of input and output
     data_format: DataFormat
-    stick_alignment_bytes: int  # Sticks lie this far apart, or a multiple: what the device pads pages in L1 to
+    stick_alignment_bytes: int  # The distance of sticks is a multiple of this: the alignment of pages in L1
     tiled: bool  # The input is in tiles
     config_tensors_in_dram: bool = False  # The config tensors live in DRAM, and are read into local circular buffers
     # Padded rows and columns of the whole input; None: whole shards on all cores

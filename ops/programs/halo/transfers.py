@@ -216,12 +216,12 @@ def _data_runs(frame: PaddedInput) -> _DataRuns:
         column = columns.before + np.arange(0, data_columns, length or 1, dtype=np.int64) * columns.input_dilation
         begin = np.add.outer(line * columns.length, column).ravel()
         source = np.arange(len(begin), dtype=np.int64) * length
-    first = np.ones(len(begin) + 1, np.bool_)  # and one behind the last
+    first = np.ones(len(begin) + 1, np.bool_)  # and one after the last
     first[1:-1] = (begin[1:] != begin[:-1] + length) | (source[1:] != source[:-1] + length)
     return _DataRuns(begin[first[:-1]], begin[first[1:]] + length, source[first[:-1]])
 
 
-Amounts: TypeAlias = Callable[[Integers], Integers]  # [2, ...] of runs of so many sticks each
+Amounts: TypeAlias = Callable[[Integers], Integers]  # [2, ...] of runs with this number of sticks each
 
 
 class PaddingRuns(NamedTuple):
@@ -261,7 +261,7 @@ class EvenPaddingRuns(NamedTuple):
     def edges(self, numbers: Integers) -> tuple[Integers, Integers]:
         """As `PaddingRuns.edges`."""
         frame, data = self.frame, numbers * self.span
-        last, first = data_sticks(frame, np.array([data - 1, data]))  # of the data before a run, and behind it
+        last, first = data_sticks(frame, np.array([data - 1, data]))  # of the data before and after a run
         return np.where(numbers > 0, last + 1, 0), np.where(data < frame.data, first, frame.sticks)
 
     def below(self, numbers: Integers, amounts: Amounts) -> Integers:

@@ -123,10 +123,10 @@ class MatmulOp(DeviceOp):
     """One matmul program: rows of channels times a matrix of weights."""
 
     problem: MatmulProblem  # Sizes and formats
-    config: MatmulConfig  # How it is dealt to cores and cut into blocks
+    config: MatmulConfig  # Its distribution over cores and split into blocks
     fidelity_phases: int  # Fidelity phases, 1 (LoFi) to 4 (HiFi4)
     out_channels: int  # Columns of the output that are no padding
-    second_place: Place = Place.DRAM  # Where the second operand lies
+    second_place: Place = Place.DRAM  # Where a core finds the second operand
     # Activation fused into the program: its name in lower case and its parameters; None without
     activation: tuple[str, tuple[float, ...]] | None = None
     # Rows of the output, at least: a program before may have added rows of zeros to the first operand's shape and not

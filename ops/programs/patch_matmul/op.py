@@ -175,8 +175,8 @@ class PixelMatmul(DeviceOp):
     """Channels of one image times patches of another, summed over all positions of both."""
 
     patches: Patches  # The second operand: one patch for every position of the first image
-    channels: int  # Channels of the first image, which lies on the device as a matrix of channels and positions
-    sections: int  # The positions are dealt to this many bands of cores, each of which makes a sum of its own
+    channels: int  # Channels of the first image, a matrix of channels and positions on the device
+    sections: int  # Number of bands of cores that share the positions; each band computes a separate sum
     slicing: Slicing  # How numbers are multiplied
     matmul: MatmulOp  # The matmul of one bundle in one band, all passes one after the other along K
     out_format: DataFormat

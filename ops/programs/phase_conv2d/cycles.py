@@ -85,7 +85,7 @@ def time_phases(op: PhaseConv2dOp, spec: DeviceSpec) -> ConvTiming:
     steps = [conv_steps(part.conv, spec) for part in op.parts]
     timing = begin(_multiplied(op) or [part.conv for part in op.parts], steps[0], spec)
     cores, buffers = timing.cores, [Slots("out_sticks", 1) for _ in timing.cores]
-    biases = iter([conv_steps(_narrow(op), spec).bias])  # behind the first block's weights
+    biases = iter([conv_steps(_narrow(op), spec).bias])  # after the first block's weights
     unplaced: list[Task] = []  # how the block that was finished last is copied, until it is
 
     def place(cores: Sequence[Core]) -> None:

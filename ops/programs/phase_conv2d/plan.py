@@ -38,7 +38,7 @@ class PhasePart:
     conv: Conv2dOp
     frames: tuple[PaddedInput, ...]  # The windows of each phase and the places of its outputs; phases row by row
     weights: tuple[range, ...]  # Rows of the prepared weights that are the matrix of each phase
-    beside: int  # Phases of a row; their sticks of one window lie beside each other in the output
+    beside: int  # Phases of a row; their sticks of one window are adjacent in the output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class PhaseGroup:
     """Output phases that meet the same inputs, computed together."""
 
     taps: tuple[Taps, ...]  # Taps of each phase; phases row by row
-    frames: tuple[PaddedInput, ...]  # Windows of each phase, and where its outputs lie
+    frames: tuple[PaddedInput, ...]  # Windows of each phase, and the positions of its outputs
     beside: int  # Phases of a row
     # The dense convolution, with the windows of the phase that has most; cores and shards are the call's, but that an
     # output shard has other rows, and is as wide as all phases together

@@ -55,7 +55,7 @@ class Reduce(DataMovement):
     cores: CoreRangeSet
     core_tiles: int  # Tiles that the core with the most work reads
     core_outputs: int  # And that it packs
-    from_shards: bool = False  # Tiles lie in the core's own shard
+    from_shards: bool = False  # Tiles are in the core's own shard
 
     @property
     def by_vector_unit(self) -> bool:

@@ -24,7 +24,7 @@ from ops.programs.reduction.ordered import ordered_rows, without_padding
 from ops.programs.reduction.reduce import described, streamed, tile_sides
 
 SHARED_COLUMNS: Final = (1024, 1 << 16)  # of rows that cores may share: a power of two from here, and below there
-WIDE_COLUMNS: Final = 8192  # from which they share rows whatever the height is
+WIDE_COLUMNS: Final = 8192  # from which they share rows for any height
 LEAST_SHARED_TILES: Final = 2  # of a row on one core
 MOST_SHARED_TILES: Final = 2  # of k that they pick
 MOST_HIGH_TILES: Final = 2  # of rows that are not wide, which are shared

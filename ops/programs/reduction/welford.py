@@ -23,11 +23,11 @@ from ops.programs.buffer_shapes import BUFFERING, page_cores, tile_buffer
 from ops.programs.data_movement.movement import Composed, DataMovement
 from ops.programs.reduction.reduce import described, packed, streamed, tile_sides
 
-STREAMED_TILES: Final = 8  # on their way in, unless whole rows or columns are held
+STREAMED_TILES: Final = 8  # incoming, unless whole rows or columns are kept in L1
 HELD_TILES: Final = 24  # from which a core holds its only row or column, ...
 HELD_WIDE_TILES: Final = 16  # ... the columns of its only image, ...
 HELD_MANY_TILES: Final = 9  # ... and each of several
-RESERVED_BYTES: Final = 101_024  # of L1 that held tiles leave free
+RESERVED_BYTES: Final = 101_024  # of L1 that kept tiles leave free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
