@@ -407,7 +407,10 @@ def _require_apart(ranges: tuple[CoreRange, ...]) -> None:
     for index, core_range in enumerate(ranges):
         for other in ranges[:index]:
             if core_range.overlaps(other):
-                raise ArgumentError(f"CoreRangeSet: ranges must not overlap, but {other} and {core_range} do")
+                raise ArgumentError(
+                    f"Cannot create CoreRangeSet with specified core ranges because core ranges {other} and "
+                    f"{core_range} overlap!\nCoreRangeSet: give every core once"
+                )
 
 
 def _core_of(corner: object) -> CoreCoord | None:
