@@ -97,7 +97,7 @@ def test_containment_and_bounding_box():
         (
             lambda: CoreRangeSet([rectangle(0, 0, 3, 3), rectangle(3, 3, 4, 4)]),
             ValueError,
-            r"^Cannot create CoreRangeSet with specified core ranges because core ranges \[0-0 - 3-3\] and \[3-3 - 4-4\] ov",
+            r"^Cannot create CoreRangeSet with specified core ranges because core ranges \[0-0 - 3-3\] and \[3-3 - ",
         ),
         (lambda: rectangle(2, 0, 1, 0), ValueError, "Invalid core range for start_coord: 2-0, end_coord: 1-0\n"),
         (lambda: first_cores(65, 8, 8), ValueError, "count must be 0 to 64"),
