@@ -138,25 +138,27 @@ def halo_arguments(
     )
 
 
-def _require_walk(partitioned: PartitionedConv) -> None:
-    """Raises DeviceError for cores that the halo can not address."""
+def _walk_refusal(partitioned: PartitionedConv) -> str | None:
+    """Why the halo can not address the cores, with the real library's text and ours; None if it can."""
     config = partitioned.layout.config
     box = config.cores.bounding_box()
     if config.cores.num_cores() == box.num_cores() and box.start == CoreCoord(0, 0):
-        return
+        return None
     walked = halo_plan.walk_refusal(config.cores, row_major=config.orientation is ShardOrientation.ROW_MAJOR)
-    if walked is not None:
-        raise DeviceError(
-            f"{walked}\ncore_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row "
-            "after row"
-        )
+    advice = "core_grid, or the grid of the input's shards: give cores that begin at (0, 0) and fill row after row"
+    return None if walked is None else f"{walked}\n{advice}"
 
 
 def _require_sticks(partitioned: PartitionedConv, source: TensorSpec) -> None:
-    """Raises NotSimulatedError for shards of fewer cores than the images that the call claims would fill."""
+    """Refuses shards of fewer cores than the images that the call claims would fill.
+
+    Raises DeviceError if the halo can not address the cores, otherwise NotSimulatedError.
+    """
     claimed, shards = prod(partitioned.call.image_shape[:3]), source.memory_config.shard_spec
     cores = partitioned.layout.config.nhw_cores
     if shards is not None and source.matrix[0] < claimed and shards.shape[0] * cores < claimed:
+        if (walked := _walk_refusal(partitioned)) is not None:
+            raise DeviceError(walked)
         raise NotSimulatedError(
             f"input_tensor: its shards hold {source.matrix[0]} sticks of the {claimed} that batch_size, input_height "
             "and input_width say it has; the real library's process ends there"
@@ -170,7 +172,6 @@ def _halo(
     name = f"{partitioned.prefix}halo"
     try:
         arguments = halo_arguments(partitioned, builder.device_spec, sharded.spec.matrix)
-        _require_walk(partitioned)
         _require_sticks(partitioned, sharded.spec)
         plan = halo_plan.plan_halo(arguments, input_tensor=sharded.name, output_tensor=name)
     except DeviceError as error:  # a reshape left other shards than the partition expects
@@ -197,6 +198,8 @@ def _halo_refusals(
     partitioned: PartitionedConv, sharded: PlanTensor, plan: halo_plan.HaloPlan, spec: DeviceSpec
 ) -> Iterator[str]:
     """Why the halo can not address the cores or read the shards, with the real library's text and ours."""
+    if (walked := _walk_refusal(partitioned)) is not None:
+        yield walked
     if not sharded.in_l1:
         yield (
             "Only L1 buffers can have an associated circular buffer!\n"

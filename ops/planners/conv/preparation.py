@@ -30,8 +30,8 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
 
     ``strict`` refuses weights for a transposed convolution that the real library gets wrong.
     """
-    if role == "bias":  # which no slices are read for
-        call = replace(call, slice_config=None)
+    if role == "bias":  # which no slices are read for; that of a frame of one row is never cut
+        call = replace(call, slice_config=ONE_PIECE if call.rules.transposed and _is_row(call) else None)
     if not call.rules.transposed:
         refuse_first(call, (_bias_on_host,) if role == "bias" else ())
         refuse_first(call, (checks.stride_given,), function)
@@ -134,14 +134,19 @@ def _bias_place(call: ConvCall) -> Iterator[str]:
         yield from _missing_shard_layout(call)
 
 
+def _is_row(call: ConvCall) -> bool:
+    """Whether the image, or the frame of a transposed convolution, and the kernel have one row."""
+    with suppress(NoWindowError):
+        return call.kernel_size[0] == call.axis(0).length == 1
+    return False
+
+
 def _plans_in_dram(call: ConvCall) -> bool:
     """Whether a preparation plans slices of the convolution, or of that over the frame, as for an input in DRAM."""
     if call.takes_l1_path or call.prepared_as_matmul or call.is_matmul:
         return False
-    if call.rules.transposed:  # also of one row
-        with suppress(NoWindowError):
-            return not call.kernel_size[0] == call.axis(0).length == 1
-        return True
+    if call.rules.transposed:
+        return not _is_row(call)
     return not (call.folds and call.kernel_size == call.stride)
 
 

@@ -368,3 +368,39 @@ def test_a_bias_on_the_device_that_is_no_row_of_the_outputs_of_a_1x1_kernel(leni
     with pytest.raises((ArgumentError, DeviceError)) as raised:
         conv(lenient, (8, 8), (64, 32), (1, 1), (1, 1), words=words, bias_tensor=bias, transposed=transposed)
     assert str(raised.value).startswith(error)
+
+
+def test_the_bias_of_a_frame_of_one_row_is_prepared_without_a_search_for_slices() -> None:
+    """Of the weights of the same call no number of slices fits an L1."""
+    shared = {
+        **conv_sizes(1, 19, 442, 1056, 1, 5), "batch_size": 7, "stride": (4, 4), "padding": (0, 0), "dilation": (1, 1),
+        "groups": 1, "input_memory_config": ttsim.DRAM_MEMORY_CONFIG, "input_layout": ttsim.TILE_LAYOUT,
+        "input_dtype": ttsim.bfloat16, "output_dtype": ttsim.float32,
+        "conv_config": ttsim.Conv2dConfig(
+            weights_dtype=ttsim.bfloat16, shard_layout=HEIGHT, output_layout=ttsim.TILE_LAYOUT,
+            enable_act_double_buffer=True, transpose_shards=True),
+        "compute_config": ttsim.WormholeComputeKernelConfig(fp32_dest_acc_en=True),
+    }  # fmt: skip
+    with ttsim.open_device(spec="blackhole_p150", l1_small_size=32768, values="off") as device:
+        bias = ttsim.Tensor(np.zeros((1, 1, 1, 1056), np.float32), ttsim.bfloat16)
+        prepared = ttsim.prepare_conv_transpose2d_bias(bias_tensor=bias, device=device, **shared)
+        assert prepared.shape == (1, 1, 1, 1056)
+        weights = ttsim.Tensor(np.zeros((442, 1056, 1, 5), np.float32), ttsim.bfloat16)
+        with pytest.raises(ttsim.OutOfMemoryError, match=r"^DRAM Auto slice could not find valid slice configuration"):
+            ttsim.prepare_conv_transpose2d_weights(
+                weight_tensor=weights, weights_format="IOHW", has_bias=True, device=device, **shared)  # fmt: skip
+
+
+def test_a_halo_without_room_is_out_of_memory_before_its_cores_are_looked_at() -> None:
+    """Two cores off (0, 0), which a halo can not address either, have 1 MiB of the input each."""
+    cores = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(1, 2), ttsim.CoreCoord(2, 2))])
+    config = ttsim.Conv2dConfig(
+        weights_dtype=ttsim.float32, reshard_if_not_optimal=True, config_tensors_in_dram=True,
+        act_block_h_override=320, override_sharding_config=True, core_grid=cores)  # fmt: skip
+    with ttsim.open_device(spec="blackhole_p150", l1_small_size=32768, values="off") as device:
+        image = ttsim.zeros((1, 1, 128 * 128, 32), ttsim.float32, ttsim.ROW_MAJOR_LAYOUT, device)
+        weights = ttsim.Tensor(np.zeros((32, 653, 3, 7), np.float32), ttsim.bfloat16)
+        with pytest.raises(ttsim.OutOfMemoryError, match=r"^Out of Memory: Not enough space to allocate 2163200 B L1"):
+            ttsim.conv_transpose2d(
+                input_tensor=image, weight_tensor=weights, device=device, **conv_sizes(128, 128, 32, 653, 3, 7),
+                stride=(1, 1), padding=(5, 5), dilation=(3, 1), conv_config=config)  # fmt: skip
