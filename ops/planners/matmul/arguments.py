@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, MemoryConfig, TensorMemoryLayout
+from device.memory.memory_config import TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import FLOAT32, DataFormat, div_up
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
@@ -61,6 +61,12 @@ class MatmulArguments:
         """Tiles of M, K and N of one matrix, with padding."""
         (rows, depth), columns = self.first_sides, self.second_sides[1]
         return div_up(rows, TILE), div_up(depth, TILE), div_up(columns, TILE)
+
+    @property
+    def l1_shards(self) -> ShardSpec | None:
+        """The L1 shards whose cores a REUSE program uses: of the first operand, or else of the second."""
+        places = (self.first.memory_config, self.second.memory_config)
+        return next((each.shard_spec for each in places if each.buffer_type is BufferType.L1 and each.shard_spec), None)
 
     @property
     def line(self) -> GridSpec | None:

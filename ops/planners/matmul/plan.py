@@ -26,7 +26,7 @@ from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.checks import refusals, require_sides, rows_of
+from ops.planners.matmul.checks import refusals, require_sides
 from ops.planners.matmul.choice import choose_config, laid_out, of_banks, whole_tiles
 from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
 from ops.programs.buffer_shapes import beyond_shards
@@ -141,7 +141,7 @@ def _output_shards(
     call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, device_spec: DeviceSpec
 ) -> ShardSpec:
     """A shard for each core with output."""
-    rows = rows_of(problem, config)
+    rows = config.rows_of(problem)
     down, across = div_up(rows, config.per_core_m), div_up(problem.n_tiles, config.per_core_n)
     shape = config.per_core_m * TILE, config.per_core_n * TILE
     given = call.memory_config.shard_spec

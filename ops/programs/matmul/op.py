@@ -109,6 +109,11 @@ class MatmulConfig:
     workers: int = 1  # Cores that read a bank of DRAM; of DRAM_SHARDED alone
     unsimulated: str | None = None  # What of it is not simulated, with a way out; None for nothing
 
+    def rows_of(self, problem: MatmulProblem) -> int:
+        """Tile rows of the output of a problem that cores share."""
+        fused = self.fuse_batch and problem.first_batched
+        return problem.m_tiles * (problem.batches if fused or self.program is MatmulProgram.REUSE else 1)
+
 
 class Place(Enum):
     """The memory of an operand or of the output of a matmul."""
