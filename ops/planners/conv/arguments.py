@@ -302,6 +302,11 @@ class ConvCall:
         return by_itself and one_row and self.bias is None and not self.rules.transposed
 
     @property
+    def repeats_weights(self) -> bool:
+        """Whether the weights of a depthwise row are repeated for all rows of a block; those of one channel are not."""
+        return self.is_depthwise_row and self.groups > 1
+
+    @property
     def _zero_weights(self) -> int:
         """Weights of an output channel that fill the kernel of folded windows up to whole strides."""
         if self.folding is None:

@@ -118,13 +118,12 @@ def _weights_refusals(partitioned: PartitionedConv, problem: MatmulProblem, weig
     call, channels = partitioned.call, placement.flattened(partitioned.call.input.spec.shape)[-1]
     k_tiles, weight_tiles, columns = div_up(channels, TILE), weights.padded_shape[-2] // TILE, weights.padded_shape[-1]
     prepared = not call.weight.on_host
-    repeated = call.is_depthwise_row and call.groups > 1
-    if (prepared or call.folding is None or repeated) and channels != weights.shape[-2]:
+    if (prepared or call.folding is None or call.repeats_weights) and channels != weights.shape[-2]:
         if channels != call.in_channels:
             way_out = f"input_tensor: its channels are not the {call.in_channels} of the call; give it those"
         elif prepared:
             way_out = "weight_tensor: it was prepared for other channels; pass it on the host"
-        elif repeated:
+        elif call.repeats_weights:
             way_out = "groups: each channel of a row by itself is not prepared for a matmul; give a bias of zeros"
         else:
             way_out = (

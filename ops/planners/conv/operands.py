@@ -258,7 +258,7 @@ def read_layout(partitioned: PartitionedConv) -> WeightsLayout:
         k_block_rows=layout.blocks.act_w_tiles * TILE,
         data_format=partitioned.problem.weight_format,
     )
-    return _repeated(partitioned, read) if call.is_depthwise_row and call.groups > 1 else read
+    return _repeated(partitioned, read) if call.repeats_weights else read
 
 
 def _repeated(partitioned: PartitionedConv, read: WeightsLayout) -> WeightsLayout:

@@ -67,9 +67,10 @@ def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, f
     if slices is not None and not call.in_one_piece:  # into slices that there are
         fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
         call = replace(call, slice_config=replace(slices, num_slices=fewer))
-        call = call if call.rules.transposed else _in_dram(call)
-    if call.rules.transposed:
-        checks.check_slices(_in_dram(call) if slices is not None and not call.in_one_piece else call)
+    cut = call if slices is None or call.in_one_piece else _in_dram(call)
+    if not call.rules.transposed:
+        return cut
+    checks.check_slices(cut)
     return call
 
 
@@ -214,20 +215,16 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     A bias is prepared as the call does it, except that 1x1 kernels count as a matmul at any stride and padding. Raises
     DeviceError if no number of slices fits, or the blocks do not fit.
     """
-    as_matmul, place = call.prepared_as_matmul, call.input.spec.memory_config
-    if not call.rules.transposed and call.is_matmul and place.is_sharded():
-        as_matmul = not call.conv_config.reshard_if_not_optimal
-        if not as_matmul:
-            call = _in_dram(call)
-    elif not call.rules.transposed and call.is_matmul:
-        as_matmul = False
-    if not as_matmul and (role == "bias" or (call.is_matmul and not call.rules.transposed)):
+    sharded = call.input.spec.memory_config.is_sharded()
+    if call.is_matmul and not call.rules.transposed:
+        if not sharded or call.conv_config.reshard_if_not_optimal:
+            call = _in_dram(call) if sharded else call
+            return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
+    elif role == "bias" and not call.prepared_as_matmul:
         return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None
     if role == "weight" and not call.takes_l1_path:
-        slices, cut = call.slice_config, call
-        if slices is not None:
-            cut = _in_dram(call)
+        slices, cut = call.slice_config, call if call.slice_config is None else _in_dram(call)
         if slices is None or not slices.num_slices:
             slices = choose_slices(cut, device_spec, free_l1_bytes=free_l1_bytes)[0]
             slices = None if call.slices_skip_dram(slices.num_slices) else slices

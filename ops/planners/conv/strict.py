@@ -74,7 +74,7 @@ def _slices_with_input(call: ConvCall) -> Iterator[str]:
 
 def _repeated_weights(call: ConvCall) -> Iterator[str]:
     """Weights of channels by themselves that a matmul reads as a matrix."""
-    if call.is_depthwise_row and call.groups > 1 and (call.is_matmul or call.folds):
+    if call.repeats_weights and (call.is_matmul or call.folds):
         yield (
             f"groups={call.groups} of one channel each: the real library repeats the weights of a row without a bias "
             "for all input channels, and multiplies by them as by a matrix; give a bias of zeros"
