@@ -211,12 +211,12 @@ def applied(
     settings: dict[str, Any] = {"place": memory_config, "target": target, "cores": cores, "then": then}
     plan = plan_unary(tensor.spec, function, device.spec, seen_as=seen_as, **settings)
     if device.values != "off" and not tensor.spec.data_format.is_float:
-        _require_of_integers(name, [number for _, numbers in (function, *(then or ())) for number in numbers])
+        _require_32_bits(name, [number for _, numbers in (function, *(then or ())) for number in numbers])
     with device.function(f"ttnn.{name}"):
         return run(plan, tensors, device)["output"]
 
 
-def _require_of_integers(name: str, numbers: Sequence[float]) -> None:
+def _require_32_bits(name: str, numbers: Sequence[float]) -> None:
     """Raises ArgumentError for a number that is no integer of 32 bits once its fraction is cut off."""
     for number in numbers:
         if not -(1 << 31) - 1 < number < 1 << 32:

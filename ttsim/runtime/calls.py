@@ -34,7 +34,7 @@ def on_device(function: Callable[P, R]) -> Callable[P, R]:
         device = _device_among((*args, *kwargs.values()))
         if "queue_id" in kwargs:
             _require_queue(kwargs.pop("queue_id"))
-        _require_held(function.__name__, (*args, *kwargs.values()))
+        _require_representable(function.__name__, (*args, *kwargs.values()))
         if device is None:
             return function(*args, **kwargs)
         arguments = (*kwargs.items(), *((str(at), value) for at, value in enumerate(args)))
@@ -68,7 +68,7 @@ def _require_queue(number: object) -> None:
         raise DeviceError(f"cq_id {shown(number)} is out of range\nqueue_id: leave it out, or give 0 or 1")
 
 
-def _require_held(name: str, values: Iterable[object]) -> None:
+def _require_representable(name: str, values: Iterable[object]) -> None:
     """Raises ArgumentTypeError for an integer that no number of the bindings holds, not even a float of 64 bits."""
     for value in values:
         if type(value) is int and value.bit_length() >= sys.float_info.max_exp:

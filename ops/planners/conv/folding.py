@@ -37,7 +37,7 @@ def folded_input(builder: PlanBuilder, call: ConvCall) -> PlanTensor:
     builder.free_own(start, keep=[image])
     if any(call.padding) and in_high_shards(image.spec):
         around = (call.padding[:2], call.padding[2:], (0, 0))
-        folded = folded_images(builder, image, call.stride, around, name=FOLDED)
+        folded = folded_images(builder, image, call.stride, around, name=FOLDED, prefix=f"{FOLDED}.")
         builder.free_own(image, keep=[folded])
         return _released(builder, call, source, start, folded)
     if any(call.padding):

@@ -60,12 +60,16 @@ def folded_images(
     padding: Around,
     *,
     name: str = "output",
+    prefix: str = "",
     collapsed: bool = False,
 ) -> PlanTensor:
-    """The windows of images as channels, in the tensor of this name; arguments as of `plan_fold`."""
+    """The windows of images as channels, in the tensor of this name; other arguments as for `plan_fold`.
+
+    ``prefix`` begins the names of intermediate tensors.
+    """
     # the halo of HEIGHT shards does not write its zeros; Fold does
     halo = (*padding[0], *padding[1]) if fold.in_high_shards(images.spec) else (0, 0, 0, 0)
-    ready = _ready(builder, images, window, padding, "" if name == "output" else f"{name}.")
+    ready = _ready(builder, images, window, padding, prefix)
     folded = _folded(builder, ready, window, halo, name, collapsed=collapsed)
     builder.free_own(ready, keep=[images, folded])
     return folded
@@ -74,10 +78,7 @@ def folded_images(
 def _ready(
     builder: PlanBuilder, images: PlanTensor, window: tuple[int, int], padding: Around, prefix: str
 ) -> PlanTensor:
-    """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows.
-
-    ``prefix`` begins the names of tensors on the way.
-    """
+    """The images as the program takes them: padded, as rows unless it takes tiles, in shards of whole windows."""
     high, current, spec = fold.in_high_shards(images.spec), images, builder.device_spec
     if high:
         current = _haloed(builder, images, padding, f"{prefix}halo")

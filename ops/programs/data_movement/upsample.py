@@ -91,11 +91,14 @@ class Upsample(DataMovement):
 def upsampled_shape(shape: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int, int, int]:
     """[N, H, W, C] with more rows and columns, rounded down, as products of float32.
 
-    Raises ArgumentError for more of them than 32 bits count.
+    Raises ArgumentError for 2^32 or more of them.
     """
     batch, *sides, channels = shape
     if not all(side * factor < 1 << 32 for side, factor in zip(sides, scale, strict=True)):
-        raise ArgumentError(f"upsample: scale_factor {scale[0]:g} by {scale[1]:g} makes more than 32 bits count")
+        raise ArgumentError(
+            f"upsample: scale_factor {scale[0]:g} by {scale[1]:g} makes sides of 2^32 or more, which the real library "
+            "takes for 0; give smaller factors"
+        )
     high, wide = (int(np.float32(side) * np.float32(factor)) for side, factor in zip(sides, scale, strict=True))
     return batch, high, wide, channels
 

@@ -128,7 +128,7 @@ def integers(*lengths: int) -> Kind:
 
 
 Integer = Annotated[int, Kind("int", _signed)]  # of either sign, of 32 bits
-LongInteger = Annotated[int, Kind("int", index)]
+LongInteger = Annotated[int, Kind("int", index)]  # of any size
 Pair = Annotated[Sequence[int], integers(2)]  # down, across
 Padding = Annotated[Sequence[int], integers(2, 4)]  # (height, width) or (top, bottom, left, right)
 
