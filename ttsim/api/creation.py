@@ -368,7 +368,7 @@ def _filled_tensor(function: str, values: Array, place: Place) -> Tensor:
     """A tensor of float64 values, truncated for integer types as the real host truncates them."""
     dtype, layout, device, memory_config = place
     chosen = dtype or DataType.BFLOAT16
-    if chosen.format.is_block and layout is Layout.ROW_MAJOR:  # which no spec has: this one raises
+    if chosen.format.is_block and layout is Layout.ROW_MAJOR:  # this spec raises: rows of block floats do not exist
         place_of_rows = DRAM_MEMORY_CONFIG if device is None else memory_config or DRAM_MEMORY_CONFIG
         TensorSpec(values.shape, chosen.format, layout, place_of_rows)
     repeats = values.size and not any(values.strides)
