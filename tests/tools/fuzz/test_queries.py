@@ -6,7 +6,17 @@ import ttsim
 from device.memory.memory_config import BufferType
 from device.numbers.formats import round_up
 from tools.fuzz.__main__ import main
-from tools.fuzz.queries import Call, Scene, chain, constraints, difference, first_line, question, untimely
+from tools.fuzz.queries import (
+    Call,
+    Scene,
+    answers_so_too,
+    chain,
+    constraints,
+    difference,
+    first_line,
+    question,
+    untimely,
+)
 from tools.fuzz.real_library import RealLibrary
 
 SPEC = {"shape": [1, 32], "dtype": "DataType.BFLOAT16"}
@@ -28,6 +38,23 @@ REFUSED = {"error": REASON, "kind": "RuntimeError"}
 )
 def test_every_part_of_an_accepted_call_counts(ours, text):
     assert difference(ACCEPTED, ours) == text
+
+
+class Answering:
+    """A real library that gives one list of answers after the other."""
+
+    def __init__(self, *answers):
+        self.given = iter(answers)
+
+    def answers(self, _steps):
+        return next(self.given, None)
+
+
+def test_a_library_that_wavers_is_asked_again():
+    other = {"error": "something else", "kind": "RuntimeError"}
+    wavering = Answering([other], None, [], [REFUSED])  # it may end, and stop before the step
+    assert answers_so_too(wavering, {}, 0, {"error": "Shards of program 9 do not fit", "kind": "legality"})
+    assert not answers_so_too(Answering([other], [other]), {}, 0, REFUSED)
 
 
 def test_peaks_that_wrap_around_are_not_compared():
