@@ -27,6 +27,7 @@ from ops.programs.eltwise.shards import (
     rows_on_all_cores,
     shard_view,
     shards_beside,
+    shards_beyond,
     shards_outside,
     tiles_of,
     unary_buffers,
@@ -180,6 +181,7 @@ def binary_buffers(
     )
 
 
+ARGUMENTS = 23  # of the reader of a core
 LONGEST_REPEATED = 6  # axes that may be repeated, counted from the last
 
 
@@ -251,15 +253,18 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
-    if on_shards and (reason := shards_beside(op.cores, result.spec, op.operation)):
-        builder.leave_out_values(reason)
+    refused = _refused_activation(op)
+    if on_shards:
+        refused = refused or shards_beyond(op.cores, result.spec, op.operation, ARGUMENTS)
+        if refused is None and (reason := shards_beside(op.cores, result.spec, op.operation)):
+            builder.leave_out_values(reason)
     return builder.run(
         "BinaryNgDeviceOperation",
         op,
         read if call.target is None else [*read, result],
         result if call.target is None else None,
         binary_buffers(op, left, right, result, kind, spec, on_shards=on_shards),
-        refused=_refused_activation(op),
+        refused=refused,
         key=(
             "binary",
             op.operation,
@@ -296,15 +301,25 @@ def broadcast(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
         a, b = first[-axis], second[-axis]
         if a != b and 1 not in (a, b):
             raise DeviceError(
-                f"Broadcasting rule violation at dimension index {-axis} (output rank {rank}), dim a: {a}, dim b: {b}\n"
-                "the sides of both tensors must be equal, or one of them 1"
+                f"Broadcasting rule violation at dimension index {-axis} (output rank {rank}), "
+                f"{named_lengths((a, b))}\nthe sides of both tensors must be equal, or one of them 1"
             )
-        if axis > LONGEST_REPEATED and a != b:
-            raise DeviceError(
-                f"Broadcasting rule violation for rank >= 7 at dimension index {-axis} (output rank {rank}). "
-                f"Broadcast is supported up to rank 6. dim a: {a}, dim b: {b}\nreshape the tensors to fewer axes"
-            )
+        require_near(-axis, rank, (a, b))
     return joined(left, right)
+
+
+def require_near(index: int, rank: int, lengths: tuple[int, ...]) -> None:
+    """Raises DeviceError if operands of these lengths are repeated along an axis before the last six."""
+    if -index > LONGEST_REPEATED and len({*lengths}) > 1:
+        raise DeviceError(
+            f"Broadcasting rule violation for rank >= 7 at dimension index {index} (output rank {rank}). Broadcast is "
+            f"supported up to rank 6. {named_lengths(lengths)}\nreshape the tensors to fewer axes"
+        )
+
+
+def named_lengths(lengths: tuple[int, ...]) -> str:
+    """The lengths of an axis of two or three operands, as the library's messages list them."""
+    return ", ".join(f"dim {letter}: {length}" for letter, length in zip("abc", lengths, strict=False))
 
 
 def _place(

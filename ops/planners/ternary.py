@@ -9,7 +9,7 @@ from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.eltwise import broadcast, places_on_shards
+from ops.planners.eltwise import broadcast, named_lengths, places_on_shards, require_near
 from ops.programs.buffer_shapes import BUFFERING, require_cores
 from ops.programs.eltwise.shards import (
     all_lie_alike,
@@ -18,11 +18,13 @@ from ops.programs.eltwise.shards import (
     rescaled,
     shard_view,
     shards_beside,
+    shards_beyond,
     tiles_of,
 )
 from ops.programs.eltwise.ternary import Ternary
 
 AT_FIRST = ("lerp", "mac")  # operations whose result has the memory of the first tensor
+ARGUMENTS = 27  # of the reader of a core
 PAIR = 2  # tensors, beside a number
 ROLES = ("input", "input_b", "input_c")
 
@@ -68,19 +70,21 @@ def shape_of(call: TernaryArguments) -> tuple[int, ...]:
         return broadcast(*shapes)
     rank, sides = max(map(len, shapes)), list[int]()
     for index in range(-1, -rank - 1, -1):
-        lengths = [(*(1,) * (rank - len(shape)), *shape)[index] for shape in shapes]
+        lengths = tuple((*(1,) * (rank - len(shape)), *shape)[index] for shape in shapes)
         sides.insert(0, max(lengths))
         if {*lengths} <= {1, max(lengths)}:
+            require_near(index, rank, lengths)
             continue
-        named = ", ".join(f"dim {letter}: {length}" for letter, length in zip("abc", lengths, strict=True))
-        first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named}"
+        first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named_lengths(lengths)}"
         if not has_kernel(shapes):
             *most, last = [f"Shape({list(shape)})" for shape in shapes]
             first = (
                 f"ttnn.{name}: shapes {', '.join(most)} and {last} do not broadcast in a pattern the ternary kernel "
                 "supports"
             )
-        raise DeviceError(f"{first}\n{name}: the sides of all tensors must be equal, or 1; axis {index} has {lengths}")
+        raise DeviceError(
+            f"{first}\n{name}: the sides of all tensors must be equal, or 1; axis {index} has {[*lengths]}"
+        )
     return tuple(sides)
 
 
@@ -111,7 +115,8 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
         read = list(tensors[: len(call.tensors)])
         result = PlanTensor("output", made) if call.target is None else tensors[-1]
         in_place = all_lie_alike([*call.tensors, result.spec])
-        if in_place and (reason := shards_beside(call.op.cores, result.spec, call.op.operation)):
+        refused = shards_beyond(call.op.cores, result.spec, call.op.operation, ARGUMENTS) if in_place else None
+        if in_place and not refused and (reason := shards_beside(call.op.cores, result.spec, call.op.operation)):
             builder.leave_out_values(reason)
         return builder.run(
             "TernaryDeviceOperation",
@@ -119,6 +124,7 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
             list(tensors),
             result if call.target is None else None,
             _buffers(call, read, result, spec, in_place=in_place),
+            refused=refused,
             key=(
                 "ternary",
                 call.op,

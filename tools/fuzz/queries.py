@@ -401,9 +401,11 @@ def described(spec: TensorSpec) -> Answer:
 
 
 def first_line(text: str) -> str:
-    """The reason of an error: no place in a source file, no running number of a program."""
+    """The reason of an error: no place in a source file, no running number of a program, no number of stray memory."""
     lines = [line for line in text.splitlines() if line.strip() and not re.match(r"\s*(TT_FATAL|TT_THROW|info:)", line)]
-    return re.sub(r"\s+", " ", re.sub(r"program \d+", "program N", lines[0])).strip() if lines else ""
+    text = re.sub(r"program \d+", "program N", lines[0]) if lines else ""
+    text = re.sub(r"runtime args cannot be modified from \d+", "runtime args cannot be modified from N", text)
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def difference(real: Mapping[str, Any], ours: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from math import prod
 from typing import NamedTuple
 
-from device.cores import CoreRangeSet, core_rectangle, first_cores
+from device.cores import CoreCoord, CoreRangeSet, core_rectangle, first_cores
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
@@ -197,17 +197,39 @@ def shards_outside(cores: CoreRangeSet | None, tensor: TensorSpec, name: str) ->
 
     The program sets arguments of the first cores of the shards, as many as the call allows; all must be in ``cores``.
     """
-    if cores is None:
-        return None
-    shards = tensor.shards
-    holders = shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)[: cores.num_cores()]
-    outside = next((core for core in holders if not cores.contains(core)), None)
+    outside = next((core for core in _first_holders(cores, tensor) if cores and not cores.contains(core)), None)
     if outside is None:
         return None
     return (
         f"Kernel 'reader' is setting runtime_arg_values for node {outside.x}-{outside.y}, but the kernel does not run "
         f"on that node.\n{name}: leave sub_core_grids out"
     )
+
+
+def shards_beyond(cores: CoreRangeSet | None, tensor: TensorSpec, name: str, arguments: int) -> str | None:
+    """Why a program of two or three operands in place is refused on the cores that a call may use; None if it is not.
+
+    A kernel keeps the arguments of cores up to its last column and row. For a core of the shards beyond them, the real
+    library reads how many ``arguments`` there are from memory that it does not initialize: it mostly refuses or ends.
+    """
+    if cores is None:
+        return None
+    last = cores.bounding_box().end
+    holders = _first_holders(cores, tensor)
+    beyond = next((core for core in holders if core.x > last.x or core.y > last.y), None)
+    if beyond is None:
+        return None
+    return (
+        f"Illegal Runtime Args on {beyond.x}-{beyond.y}: Number of runtime args cannot be modified from 0 to "
+        f"{arguments}!\n{name}: leave sub_core_grids out"
+    )
+
+
+def _first_holders(cores: CoreRangeSet | None, tensor: TensorSpec) -> tuple[CoreCoord, ...]:
+    """The first cores of a tensor's shards, as many as the call may use."""
+    shards = tensor.shards
+    holders = shards.grid.cores(shards.orientation is ShardOrientation.ROW_MAJOR)
+    return holders if cores is None else holders[: cores.num_cores()]
 
 
 def unary_buffers(

@@ -153,6 +153,10 @@ def test_integers_are_divided_by_operations_of_their_own(device):
             "Broadcasting rule violation at dimension index -1 (output rank 2), dim a: 4, dim b: 4, dim c: 5",
         ),
         (
+            "mac(x, x, ttsim.zeros((2, 1, 1, 1, 1, 2, 4), layout=ttsim.TILE_LAYOUT, device=device))",
+            "Broadcasting rule violation for rank >= 7 at dimension index -7 (output rank 7). Broadcast is supported u",
+        ),
+        (
             "mac(x, ttsim.repeat(x, (2, 2)), ttsim.repeat(x, (3, 1)))",
             "Broadcasting rule violation at dimension index -1",
         ),
@@ -331,6 +335,16 @@ def test_tensors_that_take_no_powers_of_integers(device, target, exponent, line)
 def test_ranges_and_random_numbers_that_are_refused(device, call, line):
     with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
         eval(f"ttsim.{call}", {"ttsim": ttsim, "device": device})
+
+
+@pytest.mark.parametrize(("call", "arguments"), [("add(x, x", 23), ("gt(x, 2.0", 23), ("mac(x, x, x", 27)])
+def test_shards_beyond_the_last_column_or_row_of_the_cores_of_a_call_are_refused(device, call, arguments):
+    place = ttsim.create_sharded_memory_config((64, 64), ttsim.CoreGrid(y=2, x=2), ttsim.ShardStrategy.BLOCK)
+    x = ttsim.ones((64, 64), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
+    column = ttsim.CoreRangeSet([ttsim.CoreRange(ttsim.CoreCoord(0, 0), ttsim.CoreCoord(0, 1))])
+    line = f"^Illegal Runtime Args on 1-0: Number of runtime args cannot be modified from 0 to {arguments}!"
+    with pytest.raises(ttsim.DeviceError, match=line):
+        eval(f"ttsim.{call}, sub_core_grids=column)", {"ttsim": ttsim, "x": x, "column": column})
 
 
 @pytest.mark.parametrize("call", ["add(x, x{})", "gt(x, 2.0{})", "mac(x, x, x{})"])
