@@ -16,7 +16,7 @@ from device.plan import Event, UsagePerCore, usage_per_core
 from ops.launch import Replay
 from ops.passes.memory import usage_without_dispatch
 from ttsim.recording.profiling import Profile, planned, profile, refusal_by
-from ttsim.report.cycle_report import launch_times
+from ttsim.report.cycle_report import CycleReport, launch_times
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_here
 from ttsim.runtime.queried import (
@@ -128,6 +128,13 @@ def query_op_runtime(op: Callable[..., Any], device: Device, /, *args: Any, **kw
         True
     """
     _check("query_op_runtime", op, device)
+    return runtime_and_report(op, device, args, kwargs)[0]
+
+
+def runtime_and_report(
+    op: Callable[..., Any], device: Device, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[RuntimeQueryResponse, CycleReport | None]:
+    """The answer of `query_op_runtime`, and the report with the time of each device operation; None if refused."""
     return _timed(lambda: planned(op, args, kwargs, device, gives_device=False), op, args, kwargs)
 
 
@@ -149,7 +156,7 @@ def query_constraints_and_runtime(
         memory[0] = memory[0]._replace(calls=tuple(profiled.calls))
         return profiled
 
-    runtime = _timed(run, op, args, kwargs)
+    runtime, _ = _timed(run, op, args, kwargs)
     constraints = memory[0].constraints(device) if memory else None
     return constraints or query_op_constraints(op, device, *args, **kwargs), runtime
 
@@ -203,6 +210,17 @@ def query_op_runtime_with_initial_state(
     """
     _check("query_op_runtime_with_initial_state", op, device)
     require_type("query_op_runtime_with_initial_state", MockAllocatorState, initial_state=initial_state)
+    return runtime_and_report_on_top_of(op, device, initial_state, args, kwargs)[0]
+
+
+def runtime_and_report_on_top_of(
+    op: Callable[..., Any],
+    device: Device,
+    initial_state: MockAllocatorState,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> tuple[RuntimeQueryResponse, CycleReport | None]:
+    """The answer of `query_op_runtime_with_initial_state`, and the report; None if refused."""
     trial = _occupied(device, initial_state)
 
     def run() -> Profile:
@@ -219,17 +237,18 @@ def query_op_runtime_with_initial_state(
 
 def _timed(
     run: Callable[[], Profile], op: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> RuntimeQueryResponse:
-    """The times of a call that a function plans."""
+) -> tuple[RuntimeQueryResponse, CycleReport | None]:
+    """The times of a call that a function plans, and their report."""
     try:
         profiled = run()
         report = profiled.report()
     except (TTSimError, TypeError) as caught:
         error = refusal_by(caught, op, args, kwargs)
-        return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal_of(error))
+        refusal = refusal_of(error)
+        return RuntimeQueryResponse(status=ExecutionStatus.Error, error_message=str(error), refusal=refusal), None
     queue = [launch for call in report.calls for launch in call.run.launches]
     replays = launch_times(queue, report.nanoseconds, profiled.device.spec, [Replay.TRACE]).readings
-    return RuntimeQueryResponse(
+    response = RuntimeQueryResponse(
         status=ExecutionStatus.Success,
         runtime=round(report.nanoseconds),
         trace_replay=replays[0].total_nanoseconds if replays else 0,
@@ -237,6 +256,7 @@ def _timed(
         unmeasured_share=report.total.error.unmeasured_share,
         untimed=tuple(operation.name for call in report.calls for operation in call.untimed),
     )
+    return response, report
 
 
 def extract_mock_allocator_state(device: Device) -> MockAllocatorState:

@@ -102,13 +102,13 @@ class TotalError:
     unmeasured_share: float  # Share of all cycles in operations without a measurement
 
 
-def total_error(operations: Sequence[tuple[str, int, ErrorBar]]) -> TotalError:
-    """The expected error of operations in sequence, each with its measured kind, its cycles and its error.
+def total_error(operations: Sequence[tuple[str, float, ErrorBar]]) -> TotalError:
+    """The expected error of operations in sequence, each with its measured kind, its cycles or time, and its error.
 
     Errors of one kind are added linearly, errors of different kinds in quadrature.
     """
     off: defaultdict[str, list[float]] = defaultdict(list)
-    measured = 0
+    measured = 0.0
     for kind, cycles, bar in operations:
         if bar.share is not None:
             off[kind].append(bar.share * cycles)

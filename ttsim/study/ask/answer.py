@@ -15,9 +15,10 @@ from ttsim.recording.queries import (
     query_constraints_and_runtime,
     query_op_constraints,
     query_op_constraints_with_initial_state,
-    query_op_runtime,
-    query_op_runtime_with_initial_state,
+    runtime_and_report,
+    runtime_and_report_on_top_of,
 )
+from ttsim.report.cycle_report import CycleReport
 from ttsim.runtime.queried import (
     AllocationRecord,
     ConstraintQueryResponse,
@@ -27,7 +28,7 @@ from ttsim.runtime.queried import (
     RuntimeQueryResponse,
     refusal_of,
 )
-from ttsim.study.ask.choice import Candidate, choice
+from ttsim.study.ask.choice import Candidate, choice, parts_of
 from ttsim.study.ask.question import PROTOCOL, Call, call_of, candidate, checked_fields, device_of, state_of
 from ttsim.study.ask.values import json_of
 from ttsim.study.store import model_version
@@ -170,13 +171,16 @@ def _runtime(subject: Subject) -> Answer:
 
 
 def _response(subject: Subject) -> RuntimeQueryResponse:
-    """The time of the call of a question, with its state of memory if it has one."""
+    """The time of the call of a question."""
+    return subject.responses[1] if subject.together else _timed(subject)[0]
+
+
+def _timed(subject: Subject) -> tuple[RuntimeQueryResponse, CycleReport | None]:
+    """The time of the call of a question, on top of the question's state if it has one, and the report of the time."""
     op, args, kwargs, device = subject.call
-    if subject.together:
-        return subject.responses[1]
     if "state" in subject.read:
-        return query_op_runtime_with_initial_state(op, device, state_of(subject.read["state"]), *args, **kwargs)
-    return query_op_runtime(op, device, *args, **kwargs)
+        return runtime_and_report_on_top_of(op, device, state_of(subject.read["state"]), args, kwargs)
+    return runtime_and_report(op, device, args, kwargs)
 
 
 def _written(response: ConstraintQueryResponse | RuntimeQueryResponse) -> Answer:
@@ -236,13 +240,14 @@ def _version(subject: Subject) -> Answer:
 def _choice(read: Mapping[str, Any]) -> Answer:
     candidates = []
     for number, changes in enumerate(read["choose"]):
+        report = None
         try:
-            response = _response(Subject(candidate(read, changes)))
+            response, report = _timed(Subject(candidate(read, changes)))
         except TTSimError as error:
             response = RuntimeQueryResponse(
                 status=ExecutionStatus.Error, error_message=str(error), refusal=_class_of(error)
             )
-        candidates.append(Candidate(number, response))
+        candidates.append(Candidate(number, response, () if report is None else parts_of(report)))
     return choice(candidates)
 
 

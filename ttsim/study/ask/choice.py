@@ -1,9 +1,13 @@
 """Ranks candidates by time, and marks ties within the expected error."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from math import fsum
 from typing import Any, Final, NamedTuple
 
 from device.errors import ArgumentError
+from ttsim.report.cycle_report import CycleReport
+from ttsim.report.cycles import ErrorBar, total_error
 from ttsim.runtime.queried import ExecutionStatus, RuntimeQueryResponse
 
 # Time that was never measured may be so many times shorter or longer: an assumption, larger than the errors that
@@ -11,25 +15,47 @@ from ttsim.runtime.queried import ExecutionStatus, RuntimeQueryResponse
 DOUBT: Final = 2
 
 
+class TimedPart(NamedTuple):
+    """A device operation of a candidate; equal in two candidates if the same operation takes the same time."""
+
+    identity: Hashable  # Its name, its tensors and its device
+    kind: str  # For evidence of its time
+    nanoseconds: float
+    error: ErrorBar
+
+
+def parts_of(report: CycleReport) -> tuple[TimedPart, ...]:
+    """The device operations of a report."""
+    return tuple(
+        TimedPart((op.name, op.timed.ends, op.spec), op.timed.kind, op.nanoseconds, op.error)
+        for call in report.calls
+        for op in call.operations
+    )
+
+
 class Candidate(NamedTuple):
     """A candidate of a choice, by its index in the question."""
 
     number: int
     response: RuntimeQueryResponse
+    parts: tuple[TimedPart, ...] = ()  # Its device operations; empty if it is refused
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The shortest and longest likely time in ns: measured time by its error bar, other time halved and doubled."""
-        unmeasured = self.response.unmeasured_share
-        error = (self.response.error_share or 0.0) * (1 - unmeasured)
-        shares = 1 - unmeasured - error + unmeasured / DOUBT, 1 - unmeasured + error + unmeasured * DOUBT
-        return self.response.runtime * shares[0], self.response.runtime * shares[1]
+
+def bounds(parts: Sequence[TimedPart]) -> tuple[float, float]:
+    """The shortest and longest likely time in ns: measured time by its error bar, other time halved and doubled."""
+    total = fsum(part.nanoseconds for part in parts)
+    shares = total_error([(part.kind, part.nanoseconds, part.error) for part in parts])
+    unmeasured = shares.unmeasured_share
+    error = (shares.share or 0.0) * (1 - unmeasured)
+    shortest, longest = 1 - unmeasured - error + unmeasured / DOUBT, 1 - unmeasured + error + unmeasured * DOUBT
+    return total * shortest, total * longest
 
 
 def choice(candidates: Sequence[Candidate]) -> dict[str, Any]:
     """The candidates from fast to slow, and the refused candidates.
 
-    A candidate ties with the best candidate if their error bars overlap. A candidate with device operations that have
+    A candidate ties with the best candidate if the error bars of the device operations that they do not share overlap.
+    A candidate with device operations that have
     no model of time is not ranked. Raises ArgumentError if there are no candidates.
     """
     if not candidates:
@@ -54,7 +80,13 @@ def choice(candidates: Sequence[Candidate]) -> dict[str, Any]:
 
 
 def _ties(best: Candidate, other: Candidate) -> bool:
-    return best.bounds[1] >= other.bounds[0]
+    """Whether the error bars overlap; the time of a shared operation is off by the same amount in both candidates."""
+    shared = Counter(best.parts) & Counter(other.parts)
+    return bounds(_without(shared, best.parts))[1] >= bounds(_without(shared, other.parts))[0]
+
+
+def _without(shared: Counter[TimedPart], parts: Iterable[TimedPart]) -> list[TimedPart]:
+    return list((Counter(parts) - shared).elements())
 
 
 def _row(best: Candidate, each: Candidate) -> dict[str, Any]:
