@@ -331,7 +331,8 @@ def _placed(
     output = ask(scene.op(call, kept), scene.device, state, scene.device, *specs)
     answer, state = answer_of(output.response), output.new_state
     if "error" not in answer:
-        answer["places"] = [[kind.name, *place] for kind, *place in output.output_allocations]
+        placed = output.output_allocations
+        answer["places"] = [[kind.name, start, size if start else 0] for kind, start, size in placed]
         specs = list(output.response.output_tensor_specs or ())
         for name, spec, record in zip(kept, specs, output.output_allocations, strict=True):
             if name not in call.arguments:

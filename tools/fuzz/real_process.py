@@ -151,7 +151,9 @@ class Planner:
             size, kind = self.bank_bytes(tensor.spec), str(tensor.memory_config().buffer_type).split(".")[-1]
             output += size if kind != "DRAM" else 0
             found["specs"].append(described(tensor))
-            found["places"].append([kind, int(tensor.buffer_address()), size])
+            address = int(tensor.buffer_address())
+            # A view of an argument has address 0, and the argument's buffer, of which nothing tells the size
+            found["places"].append([kind, address, size if address else 0])
         return found | {"usage": [*peaks, output]}
 
     def answers(self, question: Answer) -> list[Answer]:
