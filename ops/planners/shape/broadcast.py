@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from device.errors import DeviceError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -26,7 +26,7 @@ def plan_broadcast_to(
     The memory config is checked even with a target. Raises DeviceError for a refused call.
     """
     where = source.memory_config if place is None else place
-    for text in chain(_refusals(source, shape, where, target), _target_refusals(source, shape, target)):
+    for text in chain(_refusals(source, shape, where, target, spec), _target_refusals(source, shape, target)):
         raise DeviceError(text)
     result = TensorSpec(shape, source.data_format, source.layout, where) if target is None else target
 
@@ -56,7 +56,7 @@ def _target_refusals(source: TensorSpec, shape: tuple[int, ...], target: TensorS
 
 
 def _refusals(
-    source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, target: TensorSpec | None
+    source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig, target: TensorSpec | None, spec: DeviceSpec
 ) -> Iterator[str]:
     own, name = source.shape, "output_shape"
     sizes = f"Shape({list(own)})({len(own)})", f"Shape({list(shape)})({len(shape)})"
@@ -74,9 +74,8 @@ def _refusals(
                 f"{shape[index]})\n{name}: only sides of 1 are repeated"
             )
     if place.is_sharded() and target is None:  # the result's shards come first
-        if place.shard_spec is None:
-            yield "bad optional access\nmemory_config: give a shard_spec"
-        TensorSpec(shape, source.data_format, source.layout, place)
+        require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
+        TensorSpec(shape, source.data_format, source.layout, place).require_on(spec)
     if source.layout is not Layout.TILE:
         yield (
             f"bcast_to: Invalid tensor memory layout Layout::{source.layout.name}. Input tensor layout must be TILE.\n"

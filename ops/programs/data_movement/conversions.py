@@ -479,6 +479,21 @@ def unpadding_refusal(
     return f"{first}\nmemory_config: move the tensor to interleaved memory first" if first else None
 
 
+def _other_pages(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why rows in pages of other lengths, or of another number, are not converted; None for the same pages."""
+    pages = []
+    for tensor in (source, result):
+        buffer = tensor.buffer(spec)
+        pages.append((buffer.size_bytes // buffer.page_bytes, buffer.page_bytes // tensor.data_format.storage.itemsize))
+    if pages[0] == pages[1]:
+        return None
+    before, after = (f"{count} pages of {columns} elements" for count, columns in pages)
+    return (
+        f"Row-major typecast requires matching page geometry, got input {before} and output {after}\n"
+        "memory_config: leave it out, and move the result afterwards"
+    )
+
+
 def typecast_by(
     builder: PlanBuilder,
     read: PlanTensor,
@@ -498,6 +513,7 @@ def typecast_by(
     if into is None:
         require_shard_spec(where, in_rows=source.layout is Layout.ROW_MAJOR)
     result = into or PlanTensor(name, TensorSpec(source.shape, data_format, source.layout, where))
+    result.spec.require_on(spec)
     if cores is not None and source.layout is Layout.ROW_MAJOR:
         raise DeviceError(
             "Typecast operation does not support sub_core_grids when input tensor is in Row-Major layout.\n"
@@ -534,6 +550,8 @@ def typecast_by(
             f"Typecast operation requires sharded input tensor page size ({page_bytes} bytes) to be aligned to L1 "
             f"({spec.l1.alignment_bytes} bytes)\ninput_tensor: give tiles, or wider shards"
         )
+    elif source.layout is Layout.ROW_MAJOR and not in_place and (other := _other_pages(source, result.spec, spec)):
+        refused = other
     elif not source.volume and source.layout is Layout.ROW_MAJOR:
         refused = "DFB 'out' has no producer\ninput_tensor: empty rows have no pages; use ttnn.to_layout first"
     elif shards is not None and in_place and shards.num_cores() != result.spec.shards.num_cores():

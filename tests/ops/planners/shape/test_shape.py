@@ -14,6 +14,7 @@ from device.plan import Allocate, Operation, Refuse
 from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
 from ops.planners.copies import plan_clone
+from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
 from ops.planners.shape.permute import plan_transpose
 from ops.planners.shape.repeat import plan_repeat
@@ -446,9 +447,31 @@ def test_some_cores_untilize_together_a_row_of_interleaved_tiles(tiles, alone, f
     ("source", "first"), [("64x64 tile", "bad optional access"), ("64x64", "MemoryConfig must have")]
 )
 def test_a_sharded_place_without_shards_is_refused_before_anything_else(source, first):
-    for plan in (partial(plan_typecast, tensor_spec(source), FLOAT32), partial(plan_clone, tensor_spec(source))):
+    given = tensor_spec(source)
+    for plan in (
+        partial(plan_typecast, given, FLOAT32),
+        partial(plan_clone, given),
+        partial(plan_broadcast_to, given, (64, 64)),
+    ):
         with pytest.raises(DeviceError, match=f"^{first}"):
             plan(SPEC, place=WITHOUT_SPEC)
+
+
+def test_shards_in_dram_beside_the_first_row_are_refused_before_the_tensor():
+    place = tensor_spec("64x64 tile dram height/32x64/1x2").memory_config
+    for plan in (
+        partial(plan_typecast, tensor_spec("64x64"), FLOAT32),
+        partial(plan_broadcast_to, tensor_spec("64x64"), (64, 64)),
+    ):
+        with pytest.raises(DeviceError, match=r"^Invalid DRAM shard grid"):
+            plan(SPEC, place=place)
+
+
+def test_rows_are_converted_into_pages_of_their_length_alone():
+    source, place = tensor_spec("96x64 width/96x32/2"), tensor_spec("96x64 width/96x64/1").memory_config
+    (step,) = plan_typecast(source, FLOAT32, SPEC, place=place).steps
+    pages = "got input 192 pages of 32 elements and output 96 pages of 64 elements"
+    assert step.refused.startswith(f"Row-major typecast requires matching page geometry, {pages}")
 
 
 def test_cores_beside_the_device_are_refused_where_one_is_used():
