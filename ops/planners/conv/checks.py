@@ -5,6 +5,7 @@ result. Evidence: calls of the real library, version 0.81.1.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import Final
@@ -17,6 +18,7 @@ from device.spec.device_spec import DeviceSpec
 from ops.planners.conv import slicing
 from ops.planners.conv.arguments import Check, ConvCall, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.operands import sliced_weight_rank, weight_rank
+from ops.programs.conv2d.op import choose_scheme
 from ops.programs.data_movement.reshape import is_view
 from ops.window import NoWindowError
 
@@ -39,11 +41,12 @@ def check_arguments(call: ConvCall, spec: DeviceSpec) -> None:
         config = call.slice_config
         if config is not None and config.slice_type is not SliceType.L1_FULL and not config.num_slices:
             check_search(call, spec)
-        refuse_first(call, (*INPUT_CHECKS, stride_given, weight_rank, placing, input_rank))
+        refuse_first(call, (*INPUT_CHECKS, stride_given, weight_rank, placing))
+        require_rank(call, spec)
         return
     refuse_first(call, (_folded_override, stride_given, _folded))
     if not call.folds:
-        check_folded(call)
+        check_folded(call, spec)
 
 
 def check_search(call: ConvCall, spec: DeviceSpec) -> None:
@@ -56,11 +59,12 @@ def check_search(call: ConvCall, spec: DeviceSpec) -> None:
         refuse_first(call, (weight_rank, _search_format))
 
 
-def check_folded(call: ConvCall) -> None:
+def check_folded(call: ConvCall, spec: DeviceSpec) -> None:
     """The checks of conv2d on the call that remains after windows are folded, if they are."""
     whole_windows = call.folding is not None and call.folding.whole  # of which no slices are cut
     refuse_first(call, () if call.is_matmul or whole_windows else INPUT_CHECKS)
-    refuse_first(call, (sliced_weight_rank, placing, input_rank))
+    refuse_first(call, (sliced_weight_rank, placing))
+    require_rank(call, spec)
 
 
 def check_possible(call: ConvCall, free_l1_bytes: int | None = None, *, prepares: bool = False) -> None:
@@ -196,7 +200,20 @@ def _input_volume(call: ConvCall) -> Iterator[str]:
         yield f"MeshBuffer must be large enough to hold the tensor.\n{text}"
 
 
-def input_rank(call: ConvCall) -> Iterator[str]:
+def require_rank(call: ConvCall, spec: DeviceSpec) -> None:
+    """Raises ArgumentError for an unsliced input whose rank is not 4, unless blocks are refused first.
+
+    The library estimates before it looks at the rank if it chooses the scheme; then DeviceError for blocks of a scheme.
+    """
+    for text in _input_rank(call):
+        if call.conv_config.shard_layout is None and not call.keeps_place:
+            with suppress(NoWindowError):
+                problem, options = call.lower()
+                choose_scheme(problem, options, spec, matmul=call.is_matmul)
+        raise ArgumentError(text)
+
+
+def _input_rank(call: ConvCall) -> Iterator[str]:
     """The refusal of an unsliced input whose rank is not 4; images for slices always have rank 4."""
     spec = call.input.spec
     axes = len(spec.shape)

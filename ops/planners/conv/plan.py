@@ -125,7 +125,7 @@ def plan_convolution(
         return finished(builder, call, output, returns_weights=returns_weights)
     image = folded_input(builder, call)
     folded = folded_call(call, image.spec)
-    checks.check_folded(folded)
+    checks.check_folded(folded, device_spec)
     if folded.is_matmul:
         output = matmul_path(builder, folded, image, from_dram=False, free_l1_bytes=free_l1_bytes)
     elif call.takes_l1_path or call.kernel_size == call.stride:
@@ -221,7 +221,8 @@ def dram_path(builder: PlanBuilder, call: ConvCall, source: PlanTensor, *, free_
             return _refused(builder, call, source, error)
     counted = call if config is slice_config else replace(call, slice_config=config)
     if call.slices_skip_dram(config.num_slices):
-        refuse_first(counted, (checks.placing, checks.input_rank))
+        refuse_first(counted, (checks.placing,))
+        checks.require_rank(counted, builder.device_spec)
         return l1_path(builder, call, source)
     refuse_first(counted, (checks.rows_in_dram, checks.input_in_dram) if slice_config else (checks.rows_in_dram,))
     try:

@@ -274,23 +274,30 @@ def input_cores(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec) -> S
 
 def slice_l1_bytes(call: ConvCall, part: OutputSlice, device_spec: DeviceSpec, *, slices: int) -> int:
     """L1 of one slice, as the real library estimates it in the search for a number of slices."""
-    _, config, (rows, width), _, problem, options = input_cores(call, part, device_spec)
-    in_bytes = rows * width * (problem.act_format.element_bytes or 0)
-    if call.rules.transposed:
-        options = options if options.output_grid is None else replace(options, output_grid=None)
-        row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
-        alignment = partition.channel_alignment(config.scheme, row_major=row_major, sliced=slices > 1)
-        counted = _nominal(problem, part)
-        layout = partition.partition_conv(
-            counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment
-        )
-        unprepared = None
-    else:
+    cores = input_cores(call, part, device_spec)
+    layout = _estimated_layout(call, part, cores, device_spec, slices=slices)
+    problem, config, (rows, width) = cores.problem, cores.cores, cores.shard
+    in_bytes, unprepared = rows * width * (problem.act_format.element_bytes or 0), None
+    if not call.rules.transposed:
         unprepared = partition.scheme_alignment(problem, config.scheme)
-        layout = partition.partition_conv(problem, options, device_spec, config, alignment=unprepared)
         in_bytes = in_bytes // 2 if problem.in_format.is_block else in_bytes
     halo_bytes = estimated_halo_bytes(problem, config.nhw_cores, width)
     return max(estimate_layout(layout, unprepared, halo_bytes).total_bytes, in_bytes + halo_bytes)
+
+
+def _estimated_layout(
+    call: ConvCall, part: OutputSlice, cores: SliceCores, device_spec: DeviceSpec, *, slices: int
+) -> partition.ConvPartition:
+    """The partition of a slice whose L1 is estimated; DeviceError for its blocks."""
+    problem, options, config = cores.problem, cores.options, cores.cores
+    if not call.rules.transposed:
+        alignment = partition.scheme_alignment(problem, config.scheme)
+        return partition.partition_conv(problem, options, device_spec, config, alignment=alignment)
+    options = options if options.output_grid is None else replace(options, output_grid=None)
+    row_major = call.conv_config.output_layout is Layout.ROW_MAJOR
+    alignment = partition.channel_alignment(config.scheme, row_major=row_major, sliced=slices > 1)
+    counted = _nominal(problem, part)
+    return partition.partition_conv(counted, options, device_spec, config, alignment=TILE, reader_alignment=alignment)
 
 
 def _nominal(problem: partition.ConvProblem, part: OutputSlice, *, filling: int = 0) -> partition.ConvProblem:
@@ -369,15 +376,17 @@ def choose_slices(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
 def estimates(call: ConvCall, device_spec: DeviceSpec) -> bool:
     """Whether the search for a number of slices estimates a slice; images without outputs along the axis have none.
 
-    Raises the library's DeviceError for the blocks of a single slice, if it chooses a scheme; blocks of a given scheme
-    are checked later.
+    Raises the library's DeviceError for the blocks of a single slice. Those of a scheme that the library chooses are
+    also compared with a core's outputs, which needs the format of the weights.
     """
-    whole = SliceConfig(slice_type=_kinds(call)[0], num_slices=1)
-    if call.conv_config.shard_layout is None:
-        with suppress(NoWindowError):
-            for part in output_slices(call, whole):
-                if not part.is_empty:
-                    slice_l1_bytes(call, part.at_origin, device_spec, slices=1)
+    whole, chosen = SliceConfig(slice_type=_kinds(call)[0], num_slices=1), call.conv_config.shard_layout is None
+    with suppress(NoWindowError, *(() if chosen else (partition.UnknownRatesError,))):
+        for part in output_slices(call, whole):
+            if chosen and not part.is_empty:
+                slice_l1_bytes(call, part.at_origin, device_spec, slices=1)
+            elif not part.is_empty:
+                cores = input_cores(call, part.at_origin, device_spec)
+                _estimated_layout(call, part.at_origin, cores, device_spec, slices=1)
     return call.output_lengths()[whole.slice_type is SliceType.DRAM_WIDTH] != 0
 
 

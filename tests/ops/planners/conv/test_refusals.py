@@ -91,6 +91,8 @@ PREPARED_FOR_32 = {"weight": tensor(1, 1, 288, 32, layout=TILES), "weights_forma
 GRID = {"override_sharding_config": True}
 OUTPUT = {"override_output_sharding_config": True}
 LARGE_BLOCK = "Conv2d output block size 5 exceeds the per-core output size 1"
+NO_REUSE = "Activation reuse needs act block h (1) to be bigger than output image width in tiles (1)"
+REUSE = {"enable_activation_reuse": True, "shard_layout": HEIGHT}
 RANK = "ShapeBase[] index out of range. {0} not in [-4, {0})".format
 
 # Refused as the real library does: its first line, then ours with argument, value and way out.
@@ -147,6 +149,10 @@ REAL = [
     # Blocks of a scheme that the call gives are looked at after the format.
     (sized_call((2, 2), (32, 512), (2, 2), slice_config=cut(0), act_block_h_override=160, shard_layout=WIDTH),
      "get_cb_info expects conv_config.weights_dtype to be"),
+    # Rows that readers keep are looked at first; a scheme that the library chooses is estimated before the rank.
+    (call(slice_config=cut(0), **REUSE), NO_REUSE),
+    (call(input=operand(1, 1, 1, 64, 32, place=L1), slice_config=L1_FULL, **REUSE | {"shard_layout": None}), NO_REUSE),
+    (call(input=operand(1, 1, 1, 64, 32, place=L1), slice_config=L1_FULL, **REUSE), "Expected 4D shape"),
     # Of an image without columns no slice is estimated.
     (call(slice_config=cut(0, ACROSS), padding=(1, 1, 9, 8), output_padding=(0, 0)),
      "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing"),
