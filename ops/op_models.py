@@ -51,7 +51,6 @@ from ops.programs.host_fallback import OP_MODELS as HOST_FALLBACK
 from ops.programs.kernel_costs import ComputeCosts, TransferCosts
 from ops.programs.matmul.cycles import MatmulCosts
 from ops.programs.matmul.model import OP_MODELS as MATMUL
-from ops.programs.matmul.transpose import Transpose
 from ops.programs.normalization.model import OP_MODELS as NORMALIZATION
 from ops.programs.patch_matmul.model import OP_MODELS as PATCH_MATMUL
 from ops.programs.phase_conv2d.model import OP_MODELS as PHASE_CONV2D
@@ -65,7 +64,7 @@ MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Bcast, BilinearUpsample, Binary, Broadcast, ChannelsFirst, ChannelsLast, Concatenate, Conv3d,
     CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample, IntegerPower,
     NonZero, PadWith, PaddedSlice, PagedFillCache, PagedUpdateCache, Permute, PlusOne, Pool, RepeatTensor, Reshape,
-    ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary, Transpose,
+    ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary,
     UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [

@@ -14,8 +14,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
-from ops.planners.matmul.plan import added_later, plan_matmul, require_output
-from ops.planners.matmul.validation import misplaced, require_float_output, shape_of_nothing, validate
+from ops.planners.matmul.plan import Leftovers, left_over, plan_expected, plan_matmul, require_output
+from ops.planners.matmul.validation import misplaced, require_floats, shape_of_nothing, validate
 from ops.programs.eltwise.refusals import BY_NAME
 from ttsim.api.conversions import typecast
 from ttsim.api.device_calls import format_of, require_left_out
@@ -123,11 +123,15 @@ class Matmul(Call, name="matmul"):
         room = device.machine.l1_room_bytes
         validate(arguments, partial(require_output, arguments, device.spec, free_l1_bytes=room))
         if device.strict:
-            require_float_output(arguments)
+            require_floats(arguments)
         plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)
         with device.function(f"ttnn.{self._name}"):
-            product = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)["output"]
-            return self._finished(product, device, *added_later(arguments, device.spec, free_l1_bytes=room))
+            results = run(plan, tensors, device, useful_flops=2 * arguments.multiply_adds)
+            left = left_over(arguments, device.spec, free_l1_bytes=room)
+            product = self._finished(results.pop("output"), arguments, device, left)
+            for transposed in results.values():
+                transposed.deallocate()
+            return product
 
     def _place(self) -> MemoryConfig:
         """Where the output lies: that of the tensor that receives it counts unless another one than DRAM is given."""
@@ -187,21 +191,23 @@ class Matmul(Call, name="matmul"):
             product = add(product, bias, memory_config=product.memory_config())
         return product if activation is None else _activated(product, activation, _device(product))
 
-    def _finished(self, product: Tensor, device: Device, lacks_bias: bool, lacks_activation: bool) -> Tensor:
+    def _finished(self, product: Tensor, arguments: MatmulArguments, device: Device, lacks: Leftovers) -> Tensor:
         """Applies a bias and an activation that are separate operations to a product."""
         target = self.optional_output_tensor
         activation = _activation(self.activation)
+        if lacks.bias and self.bias is not None and target is not None:
+            add(product, self.bias, output_tensor=product)
+        elif lacks.bias and self.bias is not None:
+            bare, product = product, add(product, self.bias, memory_config=product.memory_config())
+            bare.deallocate()
+        if lacks.turned:
+            product = run(plan_expected(arguments, product.spec, device.spec), {"input": product}, device)["output"]
         if target is not None:
-            if lacks_bias and self.bias is not None:
-                add(product, self.bias, output_tensor=product)
-            if lacks_activation and activation is not None:
+            if lacks.activation and activation is not None:
                 plan = plan_unary(product.spec, activation, device.spec, target=product.spec)
                 run(plan, {"input": product, "target": product}, device)
             return target
-        if lacks_bias and self.bias is not None:
-            bare, product = product, add(product, self.bias, memory_config=product.memory_config())
-            bare.deallocate()
-        if lacks_activation and activation is not None:
+        if lacks.activation and activation is not None:
             return _activated(product, activation, device)
         return product
 

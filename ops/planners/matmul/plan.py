@@ -5,6 +5,8 @@ Rules: ttnn 0.81.1, compared with its device operations, buffers and dataflow bu
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from math import prod
+from typing import NamedTuple
 
 from device.cores import CoreCoord, core_rectangle, first_cores
 from device.errors import ArgumentError, NotSimulatedError
@@ -23,28 +25,45 @@ from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
 from device.spec.releases import release_of
-from ops.builder import PlanBuilder, PlanTensor, plan_of
+from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
 from ops.planners.matmul.checks import refusals, require_sides
 from ops.planners.matmul.choice import choose_config, laid_out, of_banks, whole_tiles
-from ops.planners.matmul.validation import INTEGER_OUTPUT, check_arguments, require_bias
+from ops.planners.matmul.validation import (
+    INTEGER_OUTPUT,
+    bias_of_integers,
+    check_arguments,
+    expected_shape,
+    require_bias,
+)
+from ops.planners.shape.permute import transposed_by
+from ops.planners.shape.reshape import plan_other_volume, plan_reshape
 from ops.programs.buffer_shapes import beyond_shards
 from ops.programs.eltwise.op import activated, with_row
 from ops.programs.eltwise.refusals import fused_by_matmul_refusal
 from ops.programs.matmul.buffers import matmul_circular_buffers
 from ops.programs.matmul.op import MatmulConfig, MatmulOp, MatmulProblem, MatmulProgram, place_of
-from ops.programs.matmul.transpose import Transpose, transpose_buffers, transposed_spec
+
+_Made = tuple[MatmulProblem, MatmulConfig, TensorSpec]
 
 
 def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """Plan a call of the tensors "input", "weight", "bias" and "target"; raises ArgumentError if it cannot run.
 
     A product that is sharded, that is written into the caller's tensor, or whose bias has several rows, lacks a bias
-    and an activation that are operations of their own (`added_later`). ``free_l1_bytes``: below the lowest L1 buffer.
+    and an activation that are operations of their own (`left_over`); then operands that the plan transposed are
+    results as well, which the caller releases. ``free_l1_bytes``: below the lowest L1 buffer.
     """
     call = with_defaults(arguments, device_spec)
-    problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
+    tensors = {"input": call.first, "weight": call.second, "bias": call.bias, "target": call.target}
+    builder = PlanBuilder(device_spec, tensors)
+    made = _made(call, call.tiles, device_spec, free_l1_bytes)
+    inputs = [
+        _transposed(builder, builder.tensor(name)) if turned else builder.tensor(name)
+        for name, turned in zip(("input", "weight"), _turns(call, made[1]), strict=True)
+    ]
+    problem, config, output_spec = _checked(call, made, device_spec)
     op = MatmulOp(
         problem=problem,
         config=config,
@@ -52,45 +71,69 @@ def plan_matmul(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_
         out_channels=output_spec.shape[-1],
         activation=config.activation,
     )
-    turns = (call.transpose_a and not problem.transpose_first, call.transpose_b and not problem.transpose_second)
+    _leave_out_values(builder, call, problem, config)
+    if call.program is None and call.core_grid is None and not call.first.memory_config.is_sharded():
+        name_rules(builder, matmul_rules(op, free_l1_bytes))
+    bias, target = (None if tensors[name] is None else builder.tensor(name) for name in ("bias", "target"))
+    fused = [bias] if problem.bias and bias is not None else []
+    result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second), target=target)
     bias_later, activation_later = later(call, problem)
-
-    planned_whole = call.program is None and call.core_grid is None and not call.first.memory_config.is_sharded()
-
-    def write(builder: PlanBuilder, first: PlanTensor, second: PlanTensor, *others: PlanTensor) -> PlanTensor:
-        if not output_spec.data_format.is_float:
-            builder.leave_out_values(f"matmul into {output_spec.data_format}: {INTEGER_OUTPUT}")
-        if (text := _elsewhere(call, config)) is not None:
-            builder.leave_out_values(text)
-        if planned_whole:
-            name_rules(builder, matmul_rules(op, free_l1_bytes))
-        bias = others if call.target is None else others[:-1]
-        target = None if call.target is None else others[-1]
-        inputs = [
-            _transposed(builder, operand) if turned else operand
-            for operand, turned in zip((first, second), turns, strict=True)
-        ]
-        fused = bias if problem.bias else ()
-        result = run_matmul(builder, op, [*inputs, *fused], output_spec, key=(call.first, call.second), target=target)
-        whole = _lacks_nothing(call, output_spec, bias_later=bias_later)
-        if call.bias is not None and bias_later and whole:
-            result = with_row(builder, result, bias[0], call.bias.data_format, "output.biased")
-        if call.activation is not None and activation_later and whole:
-            result = activated(builder, result, call.activation, "output.activated")
-        builder.free_own(*reversed(inputs))
-        return result
-
-    tensors = {"input": call.first, "weight": call.second, "bias": call.bias, "target": call.target}
-    return plan_of(tensors, device_spec, write)
+    whole = _lacks_nothing(call, output_spec, bias_later=bias_later)
+    if bias is not None and bias_later and whole:
+        result = with_row(builder, result, bias, bias.spec.data_format, "output.biased")
+    if call.activation is not None and activation_later and whole:
+        result = activated(builder, result, call.activation, "output.activated")
+    transposed = [tensor for tensor in reversed(inputs) if builder.is_own(tensor)]
+    if not whole and (bias_later or activation_later):  # which lie there until the product lacks nothing
+        return builder.finish({"output": result, **{tensor.name: tensor for tensor in transposed}})
+    builder.free(*transposed)
+    return builder.finish({"output": result})
 
 
-def added_later(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[bool, bool]:
-    """Whether a product lacks its bias, and its activation; arguments as in `plan_matmul`."""
+def _leave_out_values(
+    builder: PlanBuilder, call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig
+) -> None:
+    """Says why a product has no values, if ttsim knows none."""
+    if not call.output_format.is_float:
+        builder.leave_out_values(f"matmul into {call.output_format}: {INTEGER_OUTPUT}")
+    if problem.bias and call.bias is not None and not call.bias.data_format.is_float:
+        builder.leave_out_values(bias_of_integers(call.bias.data_format))
+    if (text := _elsewhere(call, config)) is not None:
+        builder.leave_out_values(text)
+
+
+class Leftovers(NamedTuple):
+    """What a product lacks once its plan has run."""
+
+    bias: bool  # The bias is not added yet
+    activation: bool  # The activation is not applied yet
+    turned: bool  # Operations of their own transposed an operand, and there is a bias: `plan_expected` follows
+
+
+def left_over(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Leftovers:
+    """What the product of `plan_matmul` lacks; arguments as there."""
     call = with_defaults(arguments, device_spec)
-    problem, _, output_spec = _program(call, device_spec, free_l1_bytes)
+    problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
     bias_later, activation_later = later(call, problem)
     lacks = not _lacks_nothing(call, output_spec, bias_later=bias_later)
-    return lacks and bias_later, lacks and activation_later
+    turned = call.bias is not None and any(_turns(call, config))
+    return Leftovers(lacks and bias_later, lacks and activation_later, turned)
+
+
+def plan_expected(call: MatmulArguments, biased: TensorSpec, device_spec: DeviceSpec) -> Plan:
+    """Plan the biased product "input" of transposed operands under the shape that the library gives it.
+
+    Raises ArgumentError or DeviceError if the bias or the product do not take that shape.
+    """
+    shape = expected_shape(call, call.output_shape[:-2])
+    plan = plan_reshape if prod(shape) == biased.volume else plan_other_volume
+    return plan(biased, shape, device_spec)
+
+
+def _turns(call: MatmulArguments, config: MatmulConfig) -> tuple[bool, bool]:
+    """Whether operations of their own transpose the operands, and not the program."""
+    plain = config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED)
+    return call.transpose_a and plain, call.transpose_b and plain
 
 
 def _lacks_nothing(call: MatmulArguments, output: TensorSpec, *, bias_later: bool) -> bool:
@@ -98,6 +141,8 @@ def _lacks_nothing(call: MatmulArguments, output: TensorSpec, *, bias_later: boo
     if not call.output_format.is_float:  # functions of integers are checked as calls of their own
         return False
     if bias_later and call.bias is not None:
+        if not call.bias.data_format.is_float:
+            return False
         row = call.bias.volume == (1, *call.bias.shape)[-1] == call.second_sides[1] and call.bias.layout is Layout.TILE
         if not row:
             return False
@@ -172,19 +217,19 @@ def _output_shards(
 
 
 def _transposed(builder: PlanBuilder, operand: PlanTensor) -> PlanTensor:
-    """An operand transposed by an operation of its own, in its own kind of memory."""
-    result = PlanTensor(f"{operand.name}.transposed", transposed_spec(operand.spec))
-    op = Transpose(data_format=result.spec.data_format)
-    buffers = transpose_buffers(result.spec, builder.device_spec.grid)
-    return builder.run("TransposeDeviceOperation", op, [operand], result, buffers, dataflow=True)
+    """An operand transposed by an operation of its own, in its own memory."""
+    rank, place = len(operand.spec.shape), operand.spec.memory_config
+    return transposed_by(builder, operand, (rank - 2, rank - 1), place, f"{operand.name}.transposed")
 
 
-def _program(
-    call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int
-) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
+def _program(call: MatmulArguments, device_spec: DeviceSpec, free_l1_bytes: int) -> _Made:
     """The problem, the config and the output of a matmul, without a bias that another operation adds."""
-    grid = device_spec.grid
-    problem, config, output_spec = _made(call, call.tiles, device_spec, free_l1_bytes)
+    return _checked(call, _made(call, call.tiles, device_spec, free_l1_bytes), device_spec)
+
+
+def _checked(call: MatmulArguments, made: _Made, device_spec: DeviceSpec) -> _Made:
+    """What the program of a matmul runs with; raises ArgumentError if the program refuses it."""
+    grid, (problem, config, output_spec) = device_spec.grid, made
     if _line(call, config) is not None:
         call = laid_out(call, by_rows=config.program is MatmulProgram.MCAST_IN1)
     if problem.bias:
@@ -207,7 +252,7 @@ def _program(
         raise ArgumentError(unfused)
     if config.unsimulated is not None:
         raise NotSimulatedError(config.unsimulated)
-    if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
+    if any(_turns(call, config)):
         problem = replace(problem, transpose_first=False, transpose_second=False)
     if config.program is MatmulProgram.DRAM_SHARDED:
         config = of_banks(call, problem, config, device_spec)
@@ -216,9 +261,7 @@ def _program(
     return problem, config, output_spec
 
 
-def _made(
-    call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int
-) -> tuple[MatmulProblem, MatmulConfig, TensorSpec]:
+def _made(call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int) -> _Made:
     """The problem of ``tiles`` of M, K and N, its config and its output, which the library makes before checks."""
     m_tiles, k_tiles, n_tiles = tiles
     problem = MatmulProblem(

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from device.errors import ArgumentError, NotSimulatedError
 from device.memory.memory_config import TILE, Layout
-from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, round_up
+from device.numbers.formats import BFLOAT4_B, BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat, round_up
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.choice import require_program
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
-
-MAX_TRANSPOSED_AXES = 4
 
 
 def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
@@ -26,38 +26,34 @@ def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: Matmu
             f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
             "blocks, which is chosen if both operands and the output are in DRAM; put them there"
         )
-    for name, spec, turned in (("a", call.first, call.transpose_a), ("b", call.second, call.transpose_b)):
-        if turned and len(spec.shape) > MAX_TRANSPOSED_AXES:
-            raise NotSimulatedError(
-                f"matmul: transpose_{name} of {len(spec.shape)} axes is not simulated where an operand or the output "
-                f"is in L1; reshape input_tensor_{name} to {MAX_TRANSPOSED_AXES}, or put all in DRAM"
+    if call.bias is None and call.target is not None:
+        rows, columns = _expected_sides(call)
+        if rows * columns != call.first_sides[0] * call.second_sides[1]:
+            raise ArgumentError(
+                "Invalid optional output tensor\nmatmul: with an operand or the output in L1, transposed operands give "
+                f"{[rows, columns]} for the output; transpose them before the call, or put all in DRAM"
             )
-    if call.bias is not None or call.target is not None:
-        _require_expected_shape(call)
 
 
-def _require_expected_shape(call: MatmulArguments) -> None:
-    """Raises for a bias or a target if operands were transposed first: the library transposes shapes again."""
+def _expected_sides(call: MatmulArguments) -> tuple[int, int]:
+    """The sides that the library expects of a product of operands that it transposed first: transposed again."""
     (rows, depth), columns = call.first_sides, call.second_sides[1]
-    expected = (depth if call.transpose_a else rows, depth if call.transpose_b else columns)
-    if expected == (rows, columns):
-        return
-    if call.bias is None:
-        if prod(expected) == rows * columns:
-            return
+    return depth if call.transpose_a else rows, depth if call.transpose_b else columns
+
+
+def expected_shape(call: MatmulArguments, batches: Sequence[int]) -> tuple[int, ...]:
+    """The shape that the library gives a product of these batches whose operands it transposed first, plus a bias.
+
+    Raises ArgumentError for a bias that does not broadcast to the product of these sides.
+    """
+    expected, bias = (*batches, *_expected_sides(call)), () if call.bias is None else tuple(call.bias.shape)
+    try:
+        return np.broadcast_shapes(expected, bias)
+    except ValueError:
         raise ArgumentError(
-            f"Invalid optional output tensor\nmatmul: with an operand or the output in L1, transposed operands give "
-            f"{list(expected)} for the output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
-        )
-    first_line = "Broadcast error: Invalid dimension"
-    if expected[1] == columns:
-        first_line = "Attempting to reshape between two shapes with different volumes"
-        if rows % TILE == 0 and depth % TILE == 0:
-            first_line = "MeshBuffer must be large enough to hold the tensor."
-    raise ArgumentError(
-        f"{first_line}\nlinear: with a bias and an operand or the output in L1, transposed operands give "
-        f"{list(expected)} for the output of {[rows, columns]}; transpose them before the call, or put all in DRAM"
-    )
+            "Broadcast error: Invalid dimension\nlinear: with an operand or the output in L1, transposed operands give "
+            f"{list(expected)}, and the bias has {list(bias)}; transpose them before the call, or put all in DRAM"
+        ) from None
 
 
 def batches_mismatch(axis: int, first: int, second: int) -> str:
@@ -101,8 +97,15 @@ def _operands(call: MatmulArguments) -> Iterator[str]:
             )
 
 
-def require_float_output(call: MatmulArguments) -> None:
-    """Raises, for a strict device, for an output whose values are wrong in the real library."""
+def bias_of_integers(data_format: DataFormat) -> str:
+    """Why nobody knows the values of a product whose program adds a bias of integers."""
+    return f"linear: bias must be one of {FORMAT_NAMES}, not {data_format}, whose bits the library takes for floats"
+
+
+def require_floats(call: MatmulArguments) -> None:
+    """Raises, for a strict device, for an output, or a bias, whose values are wrong in the real library."""
+    if call.bias is not None and not call.bias.data_format.is_float:
+        raise ArgumentError(bias_of_integers(call.bias.data_format))
     if not call.output_format.is_float:
         raise ArgumentError(f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: {INTEGER_OUTPUT}")
 
@@ -202,8 +205,6 @@ def require_bias(call: MatmulArguments) -> None:
             f"Unsupported bias layout: Layout::{call.bias.layout.name}, has to be TILE\n"
             "bias: use to_layout(TILE_LAYOUT)"
         )
-    if call.bias.data_format not in FORMATS:
-        raise ArgumentError(f"linear: bias must be one of {FORMAT_NAMES}, not {call.bias.data_format}")
     held, needed = (round_up(width, TILE) for width in (wide, columns))
     if held != needed:
         raise ArgumentError(

@@ -51,6 +51,29 @@ def plan_reshape(
     return plan_of(source, spec, write, attempts=True)
 
 
+def plan_other_volume(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
+    """Plan the tensor "input" under a shape of another volume, as ttnn.reshape does it: a view of its buffer.
+
+    Raises:
+        DeviceError: Neither rows nor whole tiles of the tensor keep their width, or the buffer is too small.
+    """
+    tiles = source.layout is Layout.TILE and not any(side % TILE for side in (1, *shape)[-2:])
+    if not is_view(source, shape) and not (tiles and source.padded_shape[-1] == shape[-1]):
+        raise DeviceError(f"{OTHER_VOLUME}\nshape: a tensor of {list(source.shape)} does not take {list(shape)}")
+    result = viewed(source, shape, spec)
+    if prod(result.padded_shape) > prod(source.padded_shape):
+        raise DeviceError(f"{TOO_SMALL}\nshape: a tensor of {list(source.shape)} does not hold {list(shape)}")
+
+    def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        builder.leave_out_values(
+            f"reshape: {list(shape)} shows or hides padding of a tensor of {list(source.shape)}, whose numbers ttsim "
+            "does not simulate; use slice or pad"
+        )
+        return PlanTensor(tensor.name, result)
+
+    return plan_of(source, spec, write)
+
+
 def plan_view(source: TensorSpec, shape: Shape, spec: DeviceSpec) -> Plan:
     """Plan the tensor "input" under another shape with rows of the same length, of its volume, in the same buffer."""
     refusal = _view_refusal(source, shape)

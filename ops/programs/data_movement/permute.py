@@ -88,6 +88,9 @@ class Permute(DataMovement):
 
     def moved(self, values: Array) -> Array:
         """The axes in order; groups of a block float that ends between them are filled up with zeros."""
+        if values.size != prod(self.shape):  # values of an operand with its padding
+            rows, columns = self.shape[-2:]
+            values = values.reshape(*self.shape[:-2], *values.shape[-2:])[..., :rows, :columns]
         turned = np.ascontiguousarray(values.reshape(self.shape).transpose(self.axes))
         if self.packed is None:
             return turned

@@ -165,7 +165,7 @@ def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext
         factor = matrix(first)
         if op.out_rows is not None and op.out_rows > len(factor):
             factor = np.pad(factor, ((0, op.out_rows - len(factor)), (0, 0)))
-        return matmul_values(op, factor, matrix(second), added, context.spec, context.arithmetic)
+        return matmul_values(op, factor, _whole_tiles(op, matrix(second)), added, context.spec, context.arithmetic)
 
     if problem.batches == 1 or not problem.second_batched:
         out = product(rows, weights)  # rows do not know of each other
@@ -174,6 +174,15 @@ def _values(op: MatmulOp, inputs: Sequence[Array | None], context: ValuesContext
     firsts = rows.reshape(count, *rows.shape[-2:])
     seconds = weights.reshape(-1, *weights.shape[-2:])
     return np.stack([product(firsts[index % count], second) for index, second in enumerate(seconds)])
+
+
+def _whole_tiles(op: MatmulOp, second: Array) -> Array:
+    """The second operand with the padding to tiles, which a transposed operand lacks."""
+    missing = tuple(
+        max(0, tiles * TILE - side)
+        for tiles, side in zip((op.problem.k_tiles, op.problem.n_tiles), second.shape, strict=True)
+    )
+    return np.pad(second, tuple((0, count) for count in missing)) if any(missing) else second
 
 
 def _cycles(op: MatmulOp, ends: Ends, spec: DeviceSpec) -> OperationCycles:

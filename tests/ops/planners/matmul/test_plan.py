@@ -20,10 +20,11 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.plan import added_later, plan_matmul
+from ops.planners.matmul.plan import left_over, plan_expected, plan_matmul
 from ops.planners.matmul.validation import validate
+from ops.planners.shape.reshape import OTHER_VOLUME, TOO_SMALL
 from ops.programs.matmul.op import MatmulConfig, MatmulProgram
-from tests.shards import high, in_box, wide
+from tests.shards import WIDTH, high, in_box, wide
 
 SPEC = load_spec("wormhole_n150")
 FREE = SPEC.l1.bytes - SPEC.l1.base_bytes
@@ -47,19 +48,47 @@ def plan(**changes):
 @pytest.mark.parametrize(
     ("changes", "line"),
     [
-        (
-            {"first": matrix(97, 64), "second": matrix(97, 128), "transpose_a": True},
-            "Attempting to reshape between two shapes with different volumes",
-        ),
-        ({"first": matrix(96, 64), "transpose_a": True}, "MeshBuffer must be large enough to hold the tensor."),
-        ({"second": matrix(128, 96), "transpose_b": True}, "Broadcast error: Invalid dimension"),
         ({"first": matrix(1, 64, 96), "second": matrix(2, 96, 128)}, "bmm (non-bcast matmul) expects input tensors of"),
+        # Operands are transposed, and lie in shards, before the program looks at them.
+        (
+            {"second": matrix(128, 96, place=in_box(WIDTH, (128, 32), 3)), "transpose_b": True},
+            "Shard height 128 must match physical height 96 for width sharded",
+        ),
     ],
 )
 def test_what_single_tiles_can_not_do(changes, line):
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises((ArgumentError, DeviceError)) as refused:
         plan(bias=matrix(1, 128), memory_config=L1_MEMORY_CONFIG, **changes)
     assert str(refused.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"first": matrix(97, 64), "second": matrix(97, 128), "transpose_a": True}, OTHER_VOLUME),
+        ({"first": matrix(96, 64), "transpose_a": True}, TOO_SMALL),
+        ({"first": matrix(2, 3, 5, 97, 64), "second": matrix(97, 128), "transpose_a": True}, OTHER_VOLUME),
+        ({"second": matrix(128, 96), "transpose_b": True}, "Broadcast error: Invalid dimension"),
+        ({"second": matrix(128, 96), "transpose_b": True, "bias": matrix(1, 96)}, OTHER_VOLUME),
+        ({"first": matrix(96, 64), "transpose_a": True, "bias": matrix(64, 128)}, "Broadcast error: Invalid dimension"),
+    ],
+)
+def test_a_biased_product_does_not_take_the_shape_of_operands_that_are_transposed_twice(changes, line):
+    arguments = call(**{"bias": matrix(1, 128), "memory_config": L1_MEMORY_CONFIG} | changes)
+    plan_matmul(arguments, SPEC, free_l1_bytes=FREE)
+    assert left_over(arguments, SPEC, free_l1_bytes=FREE).turned
+    biased = matrix(*arguments.output_shape, place=L1_MEMORY_CONFIG)
+    with pytest.raises((ArgumentError, DeviceError)) as refused:
+        plan_expected(arguments, biased, SPEC)
+    assert str(refused.value).startswith(line)
+
+
+def test_a_biased_product_shows_its_padding_in_the_shape_of_operands_that_are_transposed_twice():
+    operands = {"first": matrix(64, 50), "second": matrix(64, 128), "bias": matrix(1, 128)}
+    arguments = call(**operands, transpose_a=True, memory_config=L1_MEMORY_CONFIG)
+    seen = plan_expected(arguments, matrix(50, 128, place=L1_MEMORY_CONFIG), SPEC)
+    assert seen.tensors["input"].shape == (64, 128)
+    assert "shows or hides padding" in seen.without_values
 
 
 def test_defaults_of_the_compute_config():
@@ -190,7 +219,7 @@ def test_a_bias_that_the_program_does_not_add(changes, line):
 @pytest.mark.parametrize("bias", [matrix(1, 127), matrix(64, 128), matrix(1, 128, layout=Layout.ROW_MAJOR), matrix()])
 def test_another_operation_adds_a_narrow_a_high_and_an_untiled_bias(bias):
     arguments = call(bias=bias)
-    assert added_later(arguments, SPEC, free_l1_bytes=FREE) == (True, False)
+    assert left_over(arguments, SPEC, free_l1_bytes=FREE) == (True, False, False)
 
 
 def config(program=MatmulProgram.MCAST_2D, **fields):
