@@ -340,14 +340,17 @@ def _on_top_of(
         refused = _refused(refusal_by(error, op, args, kwargs))
     if refused is not None:  # what the call made is free once the error and its frames are gone
         return QueryOutput(response=refused, new_state=_state(trial.machine))
-    buffers = [result.buffer for result in results]
     return QueryOutput(
         response=_accepted(usage_per_core(events), *_described(results)),
         new_state=_state(trial.machine),
-        output_allocations=tuple(
-            AllocationRecord(buffer.spec.buffer_type, buffer.address, buffer.spec.bank_bytes) for buffer in buffers
-        ),
+        output_allocations=tuple(_record(result, trial) for result in results),
     )
+
+
+def _record(result: Tensor, device: Device) -> AllocationRecord:
+    """Where a result lies; a view takes no more of its buffer than its own shape needs."""
+    spec = result.spec.buffer(device.spec)
+    return AllocationRecord(spec.buffer_type, result.buffer.address, spec.bank_bytes)
 
 
 def _replaced(

@@ -44,6 +44,15 @@ def test_lists_and_results_of_several_tensors(device):
     assert halves.output_tensor_specs == (spec(1, 1, 32, 64, memory=DRAM),) * 2
 
 
+def test_a_view_takes_no_more_than_its_shape_needs(device):
+    """[2, 33, 32] is four tiles, and [66, 32] three of them."""
+    x = ttsim.allocate_tensor_on_device(spec(2, 33, 32, memory=DRAM), device)
+    ask = graph.query_op_constraints_with_initial_state
+    output = ask(ttsim.experimental.view, device, graph.MockAllocatorState(), x, [66, 32])
+    (record,) = output.output_allocations
+    assert record.size_per_bank == 2 * KIB
+
+
 def test_the_device_stays_as_it_is(device):
     held = ttsim.zeros((32, 32), layout=TILES, device=device, memory_config=ttsim.L1_MEMORY_CONFIG)
     before = graph.extract_mock_allocator_state(device)
