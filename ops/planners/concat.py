@@ -28,12 +28,12 @@ from device.numbers.formats import BFLOAT16, FLOAT32, DataFormat, Integers, roun
 from device.plan import CircularBuffer, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
-from ops.planners.shape.permute import RANK, seen, transposed_by
+from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import beyond_shards, core_counts, require_cores, row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
-from ops.programs.data_movement.conversions import copied, seen_in_four, tilized_by, unpadded_by
+from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
 from ops.programs.data_movement.copy import Conversion
 from ops.programs.data_movement.placement import blocks_in_dram, viewed
 
@@ -293,8 +293,6 @@ class _Concat:
             unpadded_by(builder, tensor, tensor.spec.shape, tensor.spec.memory_config, f"{tensor.name}.rows")
             for tensor in inputs
         ]
-        for tensor in (tensor.spec for tensor in rows if len(tensor.spec.shape) > RANK):
-            viewed(tensor, seen_in_four(tensor.shape), builder.device_spec)  # refuses padding in shards
         _require_one_format(*(tensor.spec.data_format for tensor in rows))
         joined, spent = self._aligned(rows, "output.rows", consumed=True)
         result = tilized_by(builder, joined, "output", place=joined.spec.memory_config, whole=False)

@@ -5,13 +5,14 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 from operator import gt
+from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16, UINT8, DataFormat
-from device.plan import Operation, Plan
+from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import in_dram, row_bytes, rows_follow
@@ -29,6 +30,7 @@ from ops.programs.data_movement.copy import Conversion, misplaced_rows
 from ops.programs.data_movement.placement import (
     GATHERED_IN_DRAM,
     blocks_in_dram,
+    dealing_refusal,
     move_up,
     reshard_units,
     resharding,
@@ -156,7 +158,7 @@ def plan_untilize(
     if source.layout is Layout.ROW_MAJOR and place is not None:
         require_shard_spec(place, in_rows=True)
     write = partial(untilized_rows, place=place, name="output", on_one_core=on_one_core, cores=cores)
-    return plan_of_rows(source, spec, write, source.padded_shape, free_l1)
+    return plan_of_rows(source, spec, write, free_l1)
 
 
 def untilized_rows(
@@ -174,7 +176,8 @@ def untilized_rows(
     cut = source.shape != source.padded_shape and not sharded
     padded = source.padded_shape if sharded and not where.is_sharded() else None
     if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded() or cores is not None):
-        return unpadded_by(builder, tiles, source.shape, where, name, on_one_core=on_one_core, cores=cores)
+        how: dict[str, Any] = {"on_one_core": on_one_core, "cores": cores, "seen": source.padded_shape}
+        return unpadded_by(builder, tiles, source.shape, where, name, **how)
     rows = rows_of(source, source.shape, where, padded)
     return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core, cores=cores)
 
@@ -183,46 +186,13 @@ def plan_of_rows(
     source: TensorSpec,
     spec: DeviceSpec,
     write: Callable[..., PlanTensor],
-    padded: tuple[int, ...],
     free_l1: FreeL1 | None,
 ) -> Plan:
-    """The plan of tiles as rows, which the library views in a padded shape if their program is built."""
+    """The plan of tiles as rows; raises DeviceError for a tensor of rows."""
     if source.layout is not Layout.TILE:
         sees_narrower(source, spec)  # refuses shards that a view of four axes does not have
         raise DeviceError("Can only untilize tile major data\ninput_tensor: it has rows already")
-    plan = plan_of(source, spec, write, free_l1=free_l1)
-    if not any(isinstance(step, Operation) and step.refused for step in plan.steps):
-        _check_axes(plan.tensors["output"], padded, spec)
-    return plan
-
-
-def _check_axes(rows: TensorSpec, padded: tuple[int, ...], spec: DeviceSpec) -> None:
-    """Raises DeviceError if the library, which untilizes four axes, can not view the rows in more axes."""
-    width, way_out = rows.padded_shape[-1], "input_tensor: reshape it to four axes first"
-    if len(padded) <= RANK or padded == rows.padded_shape:
-        return
-    if rows.memory_config.is_sharded():
-        if padded[-1] == width:
-            return
-        if rows.shards.shape[1] != width:
-            squeezed = [prod(padded[: 1 - RANK]), *rows.padded_shape[1 - RANK :]]
-            raise DeviceError(
-                "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the "
-                f"input last dimension. Input shape: Shape({squeezed}), New shape: Shape({list(padded)}), Shard width: "
-                f"{rows.shards.shape[1]}\n{way_out}"
-            )
-        viewed(rows, padded, spec)
-    page_bytes, size = row_bytes(rows, padded[-1]), rows.buffer(spec).size_bytes
-    if size % page_bytes:
-        raise DeviceError(
-            f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
-            f"interleaved-buffers, buffer size should be divisible by the page size\n{way_out}"
-        )
-    if not rows.memory_config.is_sharded():
-        raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{way_out}")
-    raise NotSimulatedError(
-        f"untilize: shards wider than their columns, in {len(padded)} axes, are not simulated; reshape"
-    )
+    return plan_of(source, spec, write, free_l1=free_l1)
 
 
 def plan_untilize_with_unpadding(
@@ -249,7 +219,7 @@ def plan_untilize_with_unpadding(
     if not source.memory_config.is_sharded():
         require_shard_spec(where, in_rows=False)
     write = partial(unpadded_by, shape=shape, place=where, name="output", on_one_core=on_one_core, cores=cores)
-    return plan_of_rows(source, spec, write, shape, free_l1)
+    return plan_of_rows(source, spec, write, free_l1)
 
 
 def plan_typecast(
@@ -404,20 +374,14 @@ def plan_interleaved_to_sharded(
     """Plan a sharded copy of the interleaved tensor "input"; raises DeviceError for unsupported calls."""
     result = source.changed(memory_config=place, data_format=data_format)
     require_shard_spec(place, in_rows=source.layout is Layout.ROW_MAJOR)
-    shards = place.shard_spec
-    refused = blocks_in_dram(place)
+    refused = dealing_refusal(source, place, spec)
     if source.memory_config.is_sharded():
         refused = (
             "Input tensor memory layout must be INTERLEAVED, but got TensorMemoryLayout::"
             f"{source.memory_config.memory_layout.name}\ninput_tensor: it is sharded; reshard deals shards anew"
         )
-    elif shards is None:
+    elif place.shard_spec is None:
         refused = "Output memory config must be sharded\noutput_memory_config: give it a ShardSpec"
-    elif refused is None and source.layout is Layout.ROW_MAJOR and not rows_follow(source, shards.shape[1], spec):
-        refused = (
-            f"Shard page size must currently have L1 aligned page size\nrows of {shards.shape[1]} elements are no "
-            f"whole multiple of {spec.l1.alignment_bytes} bytes; give wider shards"
-        )
     elif refused is None and source.layout is Layout.ROW_MAJOR and result.data_format != source.data_format:
         refused = "Input tensor layout must be TILE when dtype conversion is needed\noutput_dtype: leave it out"
     return _plan_of_copy(Conversion.INTERLEAVED_TO_SHARDED, source, result, spec, refused)

@@ -47,7 +47,7 @@ def plan_to_layout(
         )
     write = partial(in_other_layout, layout=layout, name="output", place=place, data_format=data_format, cores=cores)
     if untilizes and source.volume:
-        return plan_of_rows(source, spec, write, source.shape, free_l1)
+        return plan_of_rows(source, spec, write, free_l1)
     return plan_of(source, spec, write, free_l1=free_l1)
 
 

@@ -11,10 +11,11 @@ from operator import gt
 from typing import Any, Final
 
 from device.cores import CoreRangeSet
-from device.errors import DeviceError
+from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
+from device.plan import Operation
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
 from ops.programs.buffer_shapes import (
@@ -45,7 +46,7 @@ from ops.programs.data_movement.copy_buffers import (
     stays,
 )
 from ops.programs.data_movement.movement import format_of_rows
-from ops.programs.data_movement.placement import blocks_in_dram
+from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, viewed
 
 # What the library calls the work of the cores that have whole rows of tiles, by whether one has all
 _UNITS: Final = {
@@ -326,9 +327,10 @@ def untilized_by(
     by_code = generated and fits_generated_code(source.spec, spec)
     by_code = by_code and generated_depths(source.spec, target, spec, free, expected=True) is not None
     if generated and not by_code and source.spec.shape != source.spec.padded_shape:
-        return unpadded_by(builder, source, target.shape, target.memory_config, name)
+        return unpadded_by(builder, source, target.shape, target.memory_config, name, seen=source.spec.padded_shape)
     conversion = Conversion.UNTILIZE_CODEGEN if by_code else Conversion.UNTILIZE
-    return copied(builder, conversion, source, target, name, on_one_core=on_one_core)
+    rows = copied(builder, conversion, source, target, name, on_one_core=on_one_core)
+    return _in_more_axes(builder, rows, source.spec.padded_shape)
 
 
 def _some_cores_refusal(tiles: TensorSpec, rows: TensorSpec, *, on_one_core: bool) -> str | None:
@@ -360,11 +362,13 @@ def unpadded_by(
     *,
     on_one_core: bool = False,
     cores: CoreRangeSet | None = None,
+    seen: tuple[int, ...] | None = None,
 ) -> PlanTensor:
     """Rows of tiles without the padding, in a shape of the same rank; shards shrink to it.
 
     A larger shape has rows and columns with unknown values. A single core works only between interleaved memory; a
-    limited set of ``cores`` only for interleaved tiles.
+    limited set of ``cores`` only for interleaved tiles. The library views rows of more than four axes in the shape
+    ``seen`` at the end, which is ``shape`` if it is None.
     """
     rows = rows_of(source.spec, shape, MemoryConfig())
     result = rows.changed(memory_config=unpadded_place(source.spec, shape, place))
@@ -375,42 +379,68 @@ def unpadded_by(
         )
     alone = on_one_core and not source.spec.memory_config.is_sharded() and not place.is_sharded()
     conversion = Conversion.UNTILIZE_WITH_UNPADDING
-    return copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused, cores=cores)
+    unpadded = copied(builder, conversion, source, result, name, on_one_core=alone, refused=refused, cores=cores)
+    return _in_more_axes(builder, unpadded, seen or shape)
+
+
+def _in_more_axes(builder: PlanBuilder, rows: PlanTensor, seen: tuple[int, ...]) -> PlanTensor:
+    """Untilized rows as the library views them in more than four axes; its programs know four.
+
+    A program that is refused makes no rows to view. Raises DeviceError for rows without such a view.
+    """
+    tensor, last, spec = rows.spec, builder.steps[-1], builder.device_spec
+    refused = isinstance(last, Operation) and last.refused
+    if refused or len(seen) <= RANK or seen == tensor.padded_shape:
+        return rows
+    width, way_out = tensor.padded_shape[-1], "input_tensor: reshape it to four axes first"
+    if not tensor.memory_config.is_sharded():
+        page_bytes, size = row_bytes(tensor, seen[-1]), tensor.buffer(spec).size_bytes
+        raise DeviceError(
+            f"MeshBuffer must be large enough to hold the tensor.\n{way_out}"
+            if size % page_bytes == 0
+            else f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
+            f"interleaved-buffers, buffer size should be divisible by the page size\n{way_out}"
+        )
+    if seen[-1] == width:
+        return rows
+    if tensor.shards.shape[1] != width:
+        refuse_other_width((prod(seen[: 1 - RANK]), *tensor.padded_shape[1 - RANK :]), seen, tensor.shards)
+    view, text = viewed(tensor, seen, spec), f"untilize: shards wider than their columns, in {len(seen)} axes"
+    if seen != tensor.shape:
+        raise NotSimulatedError(f"{text}, are not simulated; reshape")
+    builder.leave_out_values(f"{text}, show their padding, whose numbers ttsim does not simulate; reshape")
+    return PlanTensor(rows.name, view)
 
 
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
     """The memory of untilized rows: cores share them in whole tiles along the axes that the scheme splits.
 
     WIDTH shards stay as wide as they are, and all shards on the cores of the tiles. HEIGHT shards of several whole
-    images keep as many; HEIGHT shards of tiles in another scheme get the width of `place`. WIDTH and BLOCK shards of
-    equal width go to `place`. Raises DeviceError for rows of a vector that would have shards of two axes, and for
-    interleaved tiles if `place` has no shards.
+    images keep as many. Shards of another scheme go to `place` as it is. Raises DeviceError for rows of a vector that
+    would have shards of two axes, and for interleaved tiles if `place` has no shards.
     """
     current, scheme = source.memory_config, place.memory_layout
     if not current.is_sharded():
         require_shard_spec(place, in_rows=False)
-    wanted = place.shard_spec or (current.shard_spec if current.memory_layout is scheme else None)
-    if wanted is None:
+    stays = current.memory_layout is scheme
+    if not place.is_sharded() or (current.is_sharded() and not stays):
         return place
     if len(shape) < 2 and scheme is not Scheme.WIDTH_SHARDED and not format_of_rows(source.data_format).is_block:
         raise DeviceError(
             "Shard shape must be 1D for 1D tensor!\n"
             "input: the rows of a vector in shards of tiles have shards of two axes; reshape the tensor to rank 2"
         )
-    by_columns = {current.memory_layout, scheme} == {Scheme.BLOCK_SHARDED, Scheme.WIDTH_SHARDED}
-    if current.shard_spec is not None and by_columns and current.shard_spec.shape[1] == wanted.shape[1]:
+    shards = (current if stays else place).shard_spec
+    if shards is None:
         return place
-    if (current.memory_layout, scheme) == (Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED):
-        return place  # which no program writes
-    shards = current.shard_spec or wanted
     (down, across), (rows, columns) = shard_counts(scheme, shards), (prod(shape[:-1]), shape[-1])
     shard = [round_up(div_up(side, parts), TILE) for side, parts in ((rows, down), (columns, across))]
     if scheme is Scheme.HEIGHT_SHARDED:
         if images := images_of_shard(source):
             shard[0] = images * shape[-2]
-        shard[1] = columns if current.memory_layout is scheme else wanted.shape[1]
+        shard[1] = columns if stays else shards.shape[1]
     elif scheme is Scheme.WIDTH_SHARDED:
-        shard = [rows, shards.shape[1] if current.memory_layout is scheme else shard[1]]
+        shard = [rows, shards.shape[1] if stays else shard[1]]
     return MemoryConfig(scheme, place.buffer_type, ShardSpec(shards.grid, (shard[0], shard[1]), shards.orientation))
 
 
@@ -429,11 +459,11 @@ def unpadding_refusal(
     images = zip(*(seen_in_four(shape)[:-2] for shape in (source.padded_shape, target.padded_shape)), strict=True)
     unlike = next(((axis, *sides) for axis, sides in enumerate(images) if sides[0] != sides[1]), None)
     match before, after:
-        case _ if source.memory_config.is_sharded() and before is after and in_dram(target):
-            first = f"{before.name} -> {after.name} output must be in L1; got buffer_type=BufferType::DRAM"
         case Scheme.WIDTH_SHARDED, _ if unlike is not None:
             axis, side, wanted_side = unlike
             first = f"Input tensor padded shape[{axis}] ({side}) must equal output shape[{axis}] ({wanted_side})"
+        case _ if source.memory_config.is_sharded() and before is after and in_dram(target):
+            first = f"{before.name} -> {after.name} output must be in L1; got buffer_type=BufferType::DRAM"
         case Scheme.HEIGHT_SHARDED, Scheme.WIDTH_SHARDED | Scheme.BLOCK_SHARDED:
             first = f"Output memory config layout must be HEIGHT_SHARDED when output is sharded but got {named}"
         case Scheme.BLOCK_SHARDED, Scheme.HEIGHT_SHARDED:
@@ -453,10 +483,14 @@ def unpadding_refusal(
                     f"{before.name} -> {place.memory_layout.name} requires matching column shard width; "
                     f"got input={current} output={wanted}"
                 )
+            elif (across := shard_counts(before, source.shards)[1]) != (kept := div_up(out_width, current)):
+                first = (
+                    f"{before.name} -> {place.memory_layout.name} requires the output to effectively span the same "
+                    f"number of column shards as the input ({across}), got {kept} (output width {out_width} / shard "
+                    f"width {current}); width-unpadding that reduces the column-shard count is not yet supported"
+                )
             elif batched:
                 first = f"{unbatched} for {before.name} -> {place.memory_layout.name}"
-            else:
-                first = "shards of one width that are dealt in another scheme are not simulated"
         case Scheme.BLOCK_SHARDED, Scheme.BLOCK_SHARDED if batched:
             first = f"{unbatched} for BLOCK_SHARDED -> BLOCK_SHARDED"
         case ((Scheme.BLOCK_SHARDED | Scheme.WIDTH_SHARDED), Scheme.INTERLEAVED) if batched:

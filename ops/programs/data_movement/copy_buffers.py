@@ -235,12 +235,15 @@ def _buffers_in_shards(
         return argument, tile_buffer("result", BUFFERING * across, out_format, argument.cores)
     if before is Scheme.WIDTH_SHARDED or images_of_shard(source):  # all rows of an image at a time
         high = source.padded_shape[-2] // TILE
-    is_half_tile = target.padded_shape[-1] == HALF_TILE and target.shape[-2] % TILE == 0
+    is_half_tile = target.padded_shape[-1] == HALF_TILE and target.shape[-2] % TILE == 0 and before is after
     tiles = HALF_TILE if is_half_tile else BUFFERING * high * across
+    in_transit = tile_buffer("rows", tiles, out_format, argument.cores)
+    if before is not after:
+        return argument, in_transit  # to the cores that have these rows in the other scheme
     result, rows, shard_rows = paged_view("result", written, spec), target.matrix[0], target.shards.shape[0]
     last = rows - (div_up(rows, shard_rows) - 1) * shard_rows  # the buffer is as long as the last shard
     result = result._replace(size_bytes=result.size_bytes // shard_rows * last)
-    return argument, tile_buffer("rows", tiles, out_format, argument.cores), result
+    return argument, in_transit, result
 
 
 def _shard_tiles(tensor: TensorSpec) -> tuple[int, int]:

@@ -230,6 +230,19 @@ def blocks_in_dram(*places: MemoryConfig) -> str | None:
     return None
 
 
+def dealing_refusal(tensor: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> str | None:
+    """Why InterleavedToSharded does not deal a tensor to the shards of a memory; None if it does."""
+    shards = place.shard_spec
+    if (text := blocks_in_dram(place)) is not None:
+        return text
+    if shards is None or tensor.layout is Layout.TILE or rows_follow(tensor, shards.shape[1], spec):
+        return None
+    return (
+        f"Shard page size must currently have L1 aligned page size\nrows of {shards.shape[1]} elements are no whole "
+        f"multiple of {spec.l1.alignment_bytes} bytes; give wider shards"
+    )
+
+
 def is_dram_blocks(place: MemoryConfig) -> bool:
     """Whether a memory config has BLOCK shards in DRAM."""
     return place.memory_layout is Scheme.BLOCK_SHARDED and place.buffer_type is BufferType.DRAM

@@ -179,3 +179,17 @@ def test_tilize_looks_at_the_shards_of_four_axes():
 def test_untilize_views_four_axes_before_it_refuses_rows():
     with pytest.raises(DeviceError, match="Shard height 512 must match physical height 128 for width sharded"):
         plan_untilize(tensor_spec("4x4x2x4x1x2 rows width/128x8/1"), N150)
+
+
+def test_columns_go_to_another_scheme_through_rows_of_tiles():
+    """Three columns of two tiles each, twice, on the cores of the tiles."""
+    plan = plan_to_layout(
+        tensor_spec("64x65 tile width/64x32/3"), Layout.ROW_MAJOR, N150, place=place("block/32x32/3x2")
+    )
+    assert buffers_of(plan, "view_of") == [[("argument", 2 * 2048, 3, "input"), ("rows", 2 * 2 * 2048, 3, None)]]
+
+
+def test_rows_of_more_axes_than_four_show_the_padding_of_their_shard():
+    plan = plan_to_layout(tensor_spec("1x1x1x64x8 tile"), Layout.ROW_MAJOR, N150, place=place("block/32x32/1x2"))
+    assert plan.tensors[plan.results["output"]].memory_config == place("block/128x8/1x2")
+    assert plan.without_values is not None

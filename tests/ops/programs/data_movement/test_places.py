@@ -84,8 +84,8 @@ Reshape | 13944x32 tile l1 | block/12416x32/1x3 | block/6976x32/1x2
 Reshape | 25x32 tile l1 | height/32x32/6x4 | width/32x32/6x4
 # a grid that is no rectangle gives the sharding up
 Reshape | 300x32 tile l1 | height/32x32/11 | l1
-# rows are whole words
-Reshape | 6x10 l1 | height/2x30/2x2 | height/2x10/2x2
+# rows of any length
+Reshape | 6x11 l1 | height/2x30/2x2 | height/2x11/2x2
 Reshape | 6x10 l1 | width/2x10/3 | width/6x4/3
 # tiles keep their shards
 View 32x50 | 1x1x32x50 tile width/32x32/2 | | width/32x32/2
@@ -113,8 +113,12 @@ Images | 1x2x50x100 tile height/64x128/3 | | 0
 Unpad 1x1x100x100 | 1x1x100x100 tile height/64x128/2 | width/128x32/4 | Shard height 128 must match physical height 100
 Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x64/2x2 | WIDTH_SHARDED -> BLOCK_SHARDED requires matc
 Unpad 1x2x50x100 | 1x2x50x100 tile width/128x32/4 | block/64x32/4x2 | Can only write unbatched output for WIDTH_SHARDED
-Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x32/4x2 | shards of one width that are dealt in anothe
-Unpad 1x1x100x100 | 1x1x100x100 tile block/64x32/4x2 | width/100x32/6 | shards of one width that are dealt in anothe
+# shards of as many columns go to the other scheme as asked for
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | block/64x32/4x2 | block/64x32/4x2
+Unpad 1x1x100x100 | 1x1x100x100 tile block/64x32/4x2 | width/100x32/6 | width/100x32/6
+Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 dram | block/64x32/4x2 | DFB 'sh_in' borrows memory from Tens
+Unpad 1x1x100x40 | 1x1x100x100 tile width/128x32/4 | block/64x32/2x2 | WIDTH_SHARDED -> BLOCK_SHARDED requires the out
+Unpad 1x2x50x40 | 1x2x50x100 tile width/128x32/4 | block/64x32/2x2 | WIDTH_SHARDED -> BLOCK_SHARDED requires the out
 Unpad 1x1x100x100 | 1x1x100x100 tile width/128x32/4 | height/64x128/2 | Output memory config layout (TensorMemoryLay
 Unpad 1x2x50x100 | 1x2x50x100 tile width/128x32/4 | dram | Can only write unbatched output interleaved
 Unpad 1x2x50x100 | 1x2x50x100 tile block/64x64/2x2 | block/64x64/2x2 | Can only write unbatched output for BLOCK_SHARDED
