@@ -20,7 +20,6 @@ from device.numbers.formats import BFLOAT8_B, div_up, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.shape.permute import RANK
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed, plan_to_memory_config
 from ops.programs.buffer_shapes import (
@@ -31,7 +30,7 @@ from ops.programs.buffer_shapes import (
     row_bytes,
     shard_row_bytes,
 )
-from ops.programs.data_movement.conversions import rows_of, seen_in_four, unpadding_refusal
+from ops.programs.data_movement.conversions import rows_of, unpadding_refusal
 from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.slice import Cut, cuts_shards, row_buffer_bytes, slice_buffers
@@ -157,13 +156,15 @@ def _cut(
     as_rows = source_spec.layout is Layout.ROW_MAJOR or _makes_rows(source_spec, op)
     if 0 in op.result_shape:
         return _nothing(builder, source, op, name, where, as_rows=as_rows)
-    if where.is_sharded() and where.shard_spec is None:
-        return _cut_into_shards(builder, source, op, name, where)
     if op.is_whole:
-        return placed(builder, source, where, name)
+        return placed(builder, source, _chosen_shards(where, source_spec, source_spec, spec), name)
     target = _smaller_shards(where, op, whole_tiles=not as_rows) if place is None else where
-    if (gathered := _by_way_of_rows(builder, source, op, name, target, into)) is not None:
+    if (gathered := _by_way_of_interleaved(builder, source, op, name, target, into)) is not None:
         return gathered
+    if target.is_sharded() and target.shard_spec is None:
+        target = _fitted_shards(target, source_spec, op, spec)
+        if _makes_rows(source_spec, op):
+            require_shard_spec(where, in_rows=False)
     if len(op.shape) == 1 and source_spec.layout is Layout.ROW_MAJOR and place is None and where.is_sharded():
         by_height = where.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
         aligned = row_bytes(source_spec, op.begins[0]) % spec.l1.alignment_bytes == 0
@@ -171,17 +172,13 @@ def _cut(
             whole = round_up(op.result_shape[0], source_spec.shards.shape[1])
             viewed(source_spec.changed(shape=(whole,)), op.result_shape, spec)  # refuses padding in shards
     read = in_other_layout(builder, source, Layout.ROW_MAJOR, f"{name}.rows", place=where) if as_rows else source
-    if as_rows and len(op.shape) > RANK:
-        viewed(read.spec, seen_in_four(op.shape), spec)  # refuses padding in shards
     again = source_spec.layout is not read.spec.layout
     cut = PlanTensor(f"{name}.box" if again else name, read.spec.changed(shape=op.result_shape, memory_config=target))
     refused = _row_refusal(op, read.spec, cut.spec, spec)
     if refused is not None:
         cut_off = read.name != source.name and source_spec.shape != source_spec.padded_shape
         raise DeviceError((unpadding_refusal(source_spec, read.spec, where) if cut_off else None) or refused)
-    seen = cut.spec
-    if as_rows and place is not None and place.is_sharded():
-        seen = _seen(cut.spec, spec, tilized=again)
+    seen = _seen(cut.spec, spec, tilized=again) if as_rows else cut.spec
     reshards = not again and seen.memory_config != target
     cut = PlanTensor(f"{name}.box" if reshards else cut.name, cut.spec)
     direct = None if again or reshards or into is None or into.spec.layout is not read.spec.layout else into
@@ -240,29 +237,23 @@ def _nothing(
     return builder.allocate(name, source.spec.changed(shape=op.result_shape, memory_config=place))
 
 
-def _cut_into_shards(builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, place: MemoryConfig) -> PlanTensor:
-    """The box in shards that the library chooses: the source's, adjusted, for its scheme, or even ones on all cores.
-
-    The program writes the source's scheme; other shards need a reshard. A whole tensor of that scheme stays.
-    """
-    tensor, fitted = source.spec, None
-    shards, stays = tensor.memory_config.shard_spec, tensor.memory_config.memory_layout is place.memory_layout
-    padded = TensorSpec(op.result_shape, tensor.data_format, tensor.layout).padded_shape
-    if shards is not None and stays:
-        fitted = adjusted(shards, tensor.shape, padded, tensor.layout)
+def _chosen_shards(place: MemoryConfig, tensor: TensorSpec, source: TensorSpec, spec: DeviceSpec) -> MemoryConfig:
+    """A memory for a tensor, whose shards the library chooses if it has none: the tensor's own, or even ones."""
+    if not place.is_sharded() or place.shard_spec is not None:
+        return place
+    own, shards = tensor.memory_config, source.memory_config.shard_spec
+    if own.memory_layout is place.memory_layout and own.shard_spec is not None:
+        return replace(place, shard_spec=own.shard_spec)
     orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
-    even = even_shards(padded, place.memory_layout, orientation, builder.device_spec.grid)
-    where = replace(place, shard_spec=fitted or even)
-    if op.is_whole:
-        return source if stays else placed(builder, source, where, name)
-    if stays and _makes_rows(tensor, op):
-        require_shard_spec(place, in_rows=False)
-    if stays:
-        return _cut(builder, source, op, name, where)
-    box = _cut(builder, source, op, f"{name}.interleaved", MemoryConfig(buffer_type=place.buffer_type))
-    result = placed(builder, box, where, name)
-    builder.free_own(box, keep=[result, source])
-    return result
+    return replace(place, shard_spec=even_shards(tensor.padded_shape, place.memory_layout, orientation, spec.grid))
+
+
+def _fitted_shards(place: MemoryConfig, source: TensorSpec, op: Cut, spec: DeviceSpec) -> MemoryConfig:
+    """The source's scheme with its shards, adjusted to the box; even ones if they can not be."""
+    padded = TensorSpec(op.result_shape, source.data_format, source.layout).padded_shape
+    fitted = adjusted(source.shards, source.shape, padded, source.layout)
+    even = even_shards(padded, place.memory_layout, source.shards.orientation, spec.grid)
+    return replace(place, shard_spec=fitted or even)
 
 
 def cut_by(
@@ -310,27 +301,27 @@ def _smaller_shards(where: MemoryConfig, op: Cut, *, whole_tiles: bool) -> Memor
     return replace(where, shard_spec=shards.changed(shape=shard_shape))
 
 
-def _by_way_of_rows(
+def _by_way_of_interleaved(
     builder: PlanBuilder, source: PlanTensor, op: Cut, name: str, target: MemoryConfig, into: PlanTensor | None
 ) -> PlanTensor | None:
-    """The box through interleaved rows in L1, if the program cannot read or write the shards of rows; otherwise None.
+    """The box by way of interleaved L1, if the program cannot read or write the shards; otherwise None.
 
-    A box ``into`` a caller's tensor stays interleaved.
+    It cannot for some shards of rows, and for another scheme than the source's without shards. A box ``into`` a
+    caller's tensor stays interleaved.
     """
-    source_spec = source.spec
-    if source_spec.layout is not Layout.ROW_MAJOR:
-        return None
-    gathers = source_spec.memory_config.is_sharded() and _reads_interleaved(
-        source_spec, op, target, builder.device_spec
-    )
-    deals = _by_columns(target) and (
-        op.shape[-1] % TILE != 0 or _ends_between(target, source_spec, builder.device_spec)
-    )
-    if not gathers and not deals:
+    source_spec, spec = source.spec, builder.device_spec
+    in_rows, current = source_spec.layout is Layout.ROW_MAJOR, source_spec.memory_config
+    gathers = in_rows and current.is_sharded() and _reads_interleaved(source_spec, op, target, spec)
+    ragged = op.shape[-1] % TILE != 0 or _ends_between(target, source_spec, spec)
+    deals = in_rows and _by_columns(target) and ragged
+    chooses = target.is_sharded() and target.shard_spec is None and target.memory_layout is not current.memory_layout
+    if not (gathers or deals or chooses):
         return None
     read = placed(builder, source, L1_MEMORY_CONFIG, f"{name}.gathered") if gathers else source
     box = _cut(builder, read, op, f"{name}.cut" if target != L1_MEMORY_CONFIG else name, L1_MEMORY_CONFIG)
-    result = box if into is not None else placed(builder, box, target, name)
+    result = box
+    if into is None:
+        result = placed(builder, box, _chosen_shards(target, box.spec, source_spec, spec), name)
     _release(builder, [box, read], keep=[result, source], later=into is not None)
     return result
 
@@ -340,7 +331,8 @@ def _reads_interleaved(source: TensorSpec, op: Cut, target: MemoryConfig, spec: 
     if _by_columns(source.memory_config):
         ends_between = _ends_between(source.memory_config, source, spec)
         return op.shape[-1] % TILE != 0 or op.begins[-1] != 0 or ends_between
-    stays = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and not op.has_steps
+    by_height = target.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED and target.shard_spec is not None
+    stays = by_height and not op.has_steps
     return len(op.shape) > 1 and any(side % TILE for side in op.shape[-2:]) and not stays
 
 
@@ -350,7 +342,7 @@ def _by_columns(place: MemoryConfig) -> bool:
 
 def _ends_between(place: MemoryConfig, tensor: TensorSpec, spec: DeviceSpec) -> bool:
     """Whether a row of a shard ends between aligned addresses."""
-    return shard_row_bytes(tensor, place) % page_alignment_bytes(place, spec) != 0
+    return place.shard_spec is not None and shard_row_bytes(tensor, place) % page_alignment_bytes(place, spec) != 0
 
 
 def _row_refusal(op: Cut, source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> str | None:
