@@ -17,7 +17,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import rows_follow, shard_counts
 from ops.programs.data_movement.conversions import copied
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import refuse_other_width, viewed
+from ops.programs.data_movement.placement import dealing_refusal, refuse_other_width, viewed
 from ops.programs.data_movement.reshape import RowMover, is_ragged, is_view, resharded_place, without_shards
 
 Shape = tuple[int, ...]
@@ -233,13 +233,9 @@ class _Reshape(RowMover):
 
     def dealt(self, tensor: PlanTensor) -> PlanTensor:
         """A tensor in the shards of the result; raises DeviceError as `gathered`."""
-        spec, shards = self.builder.device_spec, self.place.shard_spec
-        in_rows = tensor.spec.layout is Layout.ROW_MAJOR
-        if in_rows and shards is not None and not rows_follow(tensor.spec, shards.shape[1], spec):
-            raise DeviceError(
-                "Shard page size must currently have L1 aligned page size\nshape: rows of shards would be no whole "
-                f"multiple of {spec.l1.alignment_bytes} bytes; give memory_config"
-            )
+        refused = dealing_refusal(tensor.spec, self.place, self.builder.device_spec)
+        if refused is not None:
+            raise DeviceError(refused)
         result = tensor.spec.changed(memory_config=self.place)
         return copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, tensor, result, self.name)
 

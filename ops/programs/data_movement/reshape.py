@@ -303,7 +303,6 @@ def tile_buffers(
     )
 
 
-SHARD_WORD_BYTES = 4  # a row of a HEIGHT or WIDTH shard is whole words
 BLOCK_ROW_BYTES = 64  # a row of a BLOCK shard is whole multiples of this
 MOVED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32)  # of tensors whose rows are moved
 
@@ -323,8 +322,7 @@ def resharded_place(spec: TensorSpec, before: MemoryConfig) -> MemoryConfig:
     (rows, cols), (down, across), grid = spec.matrix, shard_counts(scheme, shards), shards.grid
     by_blocks, row_unit, column_unit = scheme is TensorMemoryLayout.BLOCK_SHARDED, TILE, TILE
     if spec.layout is Layout.ROW_MAJOR:
-        unit_bytes = BLOCK_ROW_BYTES if by_blocks else SHARD_WORD_BYTES
-        row_unit, column_unit = 1, div_up(unit_bytes, spec.data_format.element_bytes or 1)
+        row_unit, column_unit = 1, BLOCK_ROW_BYTES // (spec.data_format.element_bytes or 1) if by_blocks else 1
     if by_blocks:
         down, across = _equal_parts(rows, down, row_unit), _equal_parts(cols, across, column_unit)
         if not down or not across:
@@ -538,12 +536,18 @@ class RowMover:
         return f"{self.name}.{step}" if self.place.is_sharded() else self.name
 
     def _in_place(self, tensor: PlanTensor) -> PlanTensor:
-        """An interleaved tensor copied to shards and released; the tensor itself if the result stays interleaved."""
+        """An interleaved tensor copied to shards and released; the tensor itself if the result stays interleaved.
+
+        Rows are dealt as a matrix, of which the result is a view.
+        """
         if not self.place.is_sharded():
             return tensor
         result = self.dealt(tensor)
         self.builder.free(tensor)
-        return result
+        if result.spec.layout is Layout.TILE:
+            return result
+        matrix = result.spec.changed(shape=(prod(self.shape[:-1]), self.shape[-1]))
+        return PlanTensor(result.name, placement.viewed(matrix, self.shape, self.builder.device_spec))
 
 
 def is_ragged(shape: Shape) -> bool:

@@ -219,6 +219,19 @@ def test_programs_before_a_refusal_run(source, before, text):
     assert plan.steps[-1].text.startswith(text)
 
 
+@pytest.mark.parametrize("shape", [(124,), (1, 124)])
+def test_reshaped_rows_are_dealt_as_a_matrix_and_viewed(shape):
+    """124 columns on eight cores are 16 each."""
+    plan = plan_reshape(tensor_spec("2x62 width/2x8/8"), shape, SPEC)
+    assert programs(plan) == ["ShardedToInterleaved", "ReshapeView", "InterleavedToSharded"]
+    assert f"Input shape: Shape([1, 128]), New shape: Shape({list(shape)}), Shard width: 16" in plan.steps[-1].text
+
+
+def test_rows_are_not_reshaped_into_blocks_in_dram():
+    plan = plan_reshape(tensor_spec("64x96"), (6144,), SPEC, place=place("block/1x1024/6x1 dram"))
+    assert plan.steps[-1].text.startswith("We don't support DRAM block sharding")
+
+
 @pytest.mark.parametrize(
     ("text", "source", "shape"),
     [
@@ -518,6 +531,53 @@ def test_a_box_lies_in_shards_that_the_library_chooses(source, scheme, shard, co
     plan = plan_slice(tensor_spec(source), (0, 0, 0, 0), (1, 1, 64, 64), None, SPEC, place=where)
     shards = plan.tensors[plan.results["output"]].memory_config.shard_spec
     assert (programs(plan), tuple(shards.shape), shards.num_cores()) == (expected, shard, cores)
+
+
+@pytest.mark.parametrize(
+    ("source", "scheme", "names"),
+    [
+        # rows that no program reads in their shards go by way of interleaved L1, even into the same scheme
+        ("1x3x31x96 height/48x96/2", "HEIGHT", ["ShardedToInterleaved", "Slice", "InterleavedToSharded"]),
+        ("1x2x76x16 width/152x3/6 dram", "BLOCK", ["Copy", "Slice", "InterleavedToSharded"]),
+        ("1x2x64x96 width/128x32/3", "HEIGHT", ["Slice", "InterleavedToSharded"]),
+    ],
+)
+def test_a_box_goes_by_way_of_l1_to_shards_that_the_library_chooses(source, scheme, names):
+    tensor = tensor_spec(source)
+    where, ends = MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1), (1, 2, 10, tensor.shape[-1])
+    plan = plan_slice(tensor, (0, 0, 0, 0), ends, None, SPEC, place=where)
+    assert programs(plan) == names
+    made = [step.outputs[0].buffer.buffer_type for step in plan.steps if isinstance(step, Operation)]
+    assert made == [BufferType.L1] * len(names)
+
+
+@pytest.mark.parametrize(
+    ("source", "ends", "steps", "seen"),
+    [
+        (
+            "2x1x16x32 block/11x16/2x3",
+            (1, 1, 16, 31),
+            (2, 2, 1, 1),
+            (1, 1, 16, 32),
+        ),
+        (
+            "4x2x32x64 tile width/256x32/2",
+            (4, 2, 5, 61),
+            (2, 1, 1, 2),
+            (2, 2, 5, 32),
+        ),
+        (
+            "2x1x1x33x65 tile width/128x32/3",
+            (2, 1, 1, 28, 65),
+            (1, 1, 1, 3, 1),
+            (2, 1, 33, 96),
+        ),
+    ],
+)
+def test_a_box_that_does_not_fill_the_columns_of_its_shards_is_refused(source, ends, steps, seen):
+    first = refusal_of(lambda: plan_slice(tensor_spec(source), (0,) * len(ends), ends, steps, SPEC))
+    assert first.startswith("Changing the last dimension of a sharded tensor")
+    assert f"Input shape: Shape({list(seen)})" in first
 
 
 def in_columns(buffer_type):
