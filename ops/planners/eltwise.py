@@ -253,6 +253,11 @@ def _combined(builder: PlanBuilder, call: BinaryArguments, read: list[PlanTensor
     tensors = [tensor for tensor in (left.spec, other, result.spec) if tensor is not None]
     on_shards = works_on_shards(left.spec, other, result.spec, spec.release)
     shards = [tensor.memory_config.shard_spec for tensor in tensors if on_shards]
+    if by_rows and other is not None and other.matrix[0] and not other.matrix[1]:
+        raise NotSimulatedError(
+            f"{op.operation}: the real library divides by the length of rows, which is 0 here; such tensors are not "
+            "simulated"
+        )
     refused = _refused_activation(op)
     if on_shards:
         refused = refused or shards_beyond(op.cores, result.spec, op.operation, ARGUMENTS)
@@ -350,7 +355,9 @@ def _place(
         return replace(place, shard_spec=rescaled(chosen.memory_config.shard_spec, chosen, padded))
     if call.place is not None:
         unit = 1 if by_rows else TILE
-        return replace(call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec, unit=unit))
+        return replace(
+            call.place, shard_spec=on_all_cores(padded, call.place.memory_layout, spec, "BinaryNg", unit=unit)
+        )
     return left.memory_config
 
 
@@ -536,9 +543,9 @@ def _result(
     if where.shard_spec is None:
         source_shards = source.memory_config.shard_spec
         if source_shards is None and source.layout is Layout.TILE:
-            source_shards = on_all_cores(source.padded_shape, where.memory_layout, spec)
+            source_shards = on_all_cores(source.padded_shape, where.memory_layout, spec, "Unary")
         elif source_shards is None:
-            source_shards = rows_on_all_cores(source, where.memory_layout, spec)
+            source_shards = rows_on_all_cores(source, where.memory_layout, spec, "Unary")
         else:  # the tensor's own, which hold a tile at least
             high, wide = source_shards.shape
             source_shards = source_shards.changed(shape=(max(high, TILE), max(wide, TILE)))

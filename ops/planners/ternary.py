@@ -71,8 +71,8 @@ def shape_of(call: TernaryArguments) -> tuple[int, ...]:
     rank, sides = max(map(len, shapes)), list[int]()
     for index in range(-1, -rank - 1, -1):
         lengths = tuple((*(1,) * (rank - len(shape)), *shape)[index] for shape in shapes)
-        sides.insert(0, max(lengths))
-        if {*lengths} <= {1, max(lengths)}:
+        sides.insert(0, max(1, *lengths))
+        if {*lengths} <= {1, sides[0]}:
             require_near(index, rank, lengths)
             continue
         first = f"Broadcasting rule violation at dimension index {index} (output rank {rank}), {named_lengths(lengths)}"
@@ -174,7 +174,7 @@ def _place(call: TernaryArguments, spec: DeviceSpec) -> MemoryConfig:
     padded = TensorSpec(shape, first.data_format, first.layout).padded_shape
     if place is not None:
         shards = rescaled(sharded[0].shards, sharded[0], padded) if sharded else None
-        return replace(place, shard_spec=shards or on_all_cores(padded, place.memory_layout, spec))
+        return replace(place, shard_spec=shards or on_all_cores(padded, place.memory_layout, spec, "Ternary"))
     if not sharded or call.op.operation in AT_FIRST:
         return first.memory_config
     return places_on_shards(max(sharded, key=lambda tensor: tensor.shards.num_cores()), shape)

@@ -126,37 +126,41 @@ def rescaled(shards: ShardSpec, before: TensorSpec, padded_shape: tuple[int, ...
 
 
 def on_all_cores(
-    padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec, *, unit: int = TILE
+    padded_shape: tuple[int, ...], layout: TensorMemoryLayout, spec: DeviceSpec, program: str, *, unit: int = TILE
 ) -> ShardSpec:
-    """Even shards in whole units of elements on the first cores of a device, as the library chooses them.
+    """Even shards in whole units of elements on the first cores of a device, as the library's ``program`` chooses them.
 
-    The library does so for a result with a sharding but no shard spec; cores without a shard are omitted.
+    The library does so for a result with a sharding but no shard spec; cores without a shard are omitted. An empty
+    result has one shard of a unit; raises DeviceError if the shard's other side is 0.
     """
     grid, rows, columns = spec.grid, prod(padded_shape[:-1]), padded_shape[-1]
-    if not rows * columns:
-        raise NotSimulatedError(
-            "memory_config: ttsim does not simulate shards of empty tensors; use interleaved memory"
-        )
     by_blocks = layout is TensorMemoryLayout.BLOCK_SHARDED
+    whole = {TensorMemoryLayout.HEIGHT_SHARDED: columns, TensorMemoryLayout.WIDTH_SHARDED: rows}
+    if not rows * columns and not whole.get(layout):
+        raise DeviceError(
+            f"{program}: zero-volume specless-sharded is only representable for HEIGHT_SHARDED + non-zero width or "
+            f"WIDTH_SHARDED + non-zero height; got layout={layout.value}, h={rows}, w={columns}.\n"
+            "memory_config: give interleaved memory"
+        )
     high, wide = rows, columns
     if layout is not TensorMemoryLayout.WIDTH_SHARDED:
-        high = round_up(div_up(rows, grid.rows if by_blocks else grid.cores), unit)
+        high = max(unit, round_up(div_up(rows, grid.rows if by_blocks else grid.cores), unit))
     if layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        wide = round_up(div_up(columns, grid.cols if by_blocks else grid.cores), unit)
-    down, across = div_up(rows, high), div_up(columns, wide)
+        wide = max(unit, round_up(div_up(columns, grid.cols if by_blocks else grid.cores), unit))
+    down, across = max(1, div_up(rows, high)), max(1, div_up(columns, wide))
     cores = core_rectangle(across, down) if by_blocks else first_cores(down * across, grid.cols, grid.rows)
     return ShardSpec(cores, (high, wide))
 
 
-def rows_on_all_cores(tensor: TensorSpec, layout: TensorMemoryLayout, spec: DeviceSpec) -> ShardSpec:
+def rows_on_all_cores(tensor: TensorSpec, layout: TensorMemoryLayout, spec: DeviceSpec, program: str) -> ShardSpec:
     """Those of a tensor in rows, for a function of every element: columns are whole pages where they can be."""
-    shards = on_all_cores(tensor.padded_shape, layout, spec, unit=1)
-    if layout is not TensorMemoryLayout.WIDTH_SHARDED:
+    shards = on_all_cores(tensor.padded_shape, layout, spec, program, unit=1)
+    if layout is not TensorMemoryLayout.WIDTH_SHARDED or not tensor.volume:
         return shards
     columns, least = tensor.padded_shape[-1], shards.shape[1]
     page = spec.l1.alignment_bytes // tensor.data_format.storage.itemsize
     whole = (wide for wide in range(round_up(least, page), columns + 1, page) if columns % wide == 0)
-    return on_all_cores(tensor.padded_shape, layout, spec, unit=next(whole, TILE))
+    return on_all_cores(tensor.padded_shape, layout, spec, program, unit=next(whole, TILE))
 
 
 def shard_view(name: str, tensor: PlanTensor, spec: DeviceSpec) -> CircularBuffer:

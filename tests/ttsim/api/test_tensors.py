@@ -360,8 +360,8 @@ def test_elementwise_operations_on_nothing_run_without_a_time(shape, layout):
     with ttsim.open_device() as device, ttsim.profile(device) as profile:
         empty = ttsim.Tensor(np.zeros(shape, np.float32), ttsim.bfloat16, device, layout)
         result = ttsim.add(ttsim.relu(empty), 1.0)
-        with pytest.raises(ttsim.NotSimulatedError, match="does not simulate shards of empty tensors"):
-            ttsim.relu(empty, memory_config=ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG)
+        with pytest.raises(ttsim.DeviceError, match=r"^Unary: zero-volume specless-sharded is only representable for"):
+            ttsim.relu(empty, memory_config=ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG)
     assert tuple(result.shape) == shape
     assert [operation.untimed[:19] for operation in profile.runs()] == ["its result is empty"] * 2
 

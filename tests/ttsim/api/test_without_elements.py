@@ -140,6 +140,30 @@ def test_operations_of_nothing_write_nothing(device):
     assert ttsim.hypot(x, y).to_numpy().shape == (1, 1, 0, 32)
 
 
+@pytest.mark.parametrize(
+    ("shape", "layout", "place", "shard"),
+    [
+        ((2, 0, 50), TILE, ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG, [32, 64]),
+        ((0, 50), ROWS, ttsim.L1_HEIGHT_SHARDED_MEMORY_CONFIG, [1, 50]),
+        ((5, 0), TILE, ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG, [32, 32]),
+        ((5, 0), ROWS, ttsim.L1_WIDTH_SHARDED_MEMORY_CONFIG, [5, 1]),
+    ],
+)
+def test_nothing_lies_in_one_shard_of_a_unit(device, shape, layout, place, shard):
+    x = nothing(device, shape, layout)
+    for call in (lambda: ttsim.relu(x, memory_config=place), lambda: ttsim.add(x, 1.0, memory_config=place)):
+        shards = call().memory_config().shard_spec
+        assert (list(shards.shape), shards.num_cores()) == (shard, 1)
+
+
+def test_operands_that_a_program_does_not_take_without_elements(device):
+    tiles, rows = nothing(device, (5, 0)), nothing(device, (5, 0), ROWS)
+    with pytest.raises(ttsim.DeviceError, match=r"^Broadcasting rule violation at dimension index -1 .* dim c: 0"):
+        ttsim.mac(tiles, tiles, tiles)
+    with pytest.raises(ttsim.NotSimulatedError, match="divides by the length of rows, which is 0"):
+        ttsim.add(rows, rows)
+
+
 @pytest.mark.parametrize(("shape", "bytes_"), [((5, 0), 5 * 2048), ((32, 0), 0)])
 def test_sums_of_nothing_fill_the_padding_of_tiles_first(device, shape, bytes_):
     """Two tiles that are read, two that are written and a mask of the lowest rows: as the planner of 0.81.1 says."""
