@@ -169,7 +169,7 @@ def binary_buffers(
     on_the_way = 1
     sharded = all(tensor.spec.memory_config.is_sharded() for tensor in (left, right, result) if tensor is not None)
     if on_shards and sharded and not kind.what:  # as many tiles of shards as are computed before they are packed
-        wide = FLOAT32 in (op.left_format, op.second_format, op.data_format)
+        wide = any(each in (FLOAT32, *RANGES) for each in (op.left_format, op.second_format, op.data_format))
         on_the_way = VECTOR_UNIT_TILES if op.by_vector_unit else DST_TILES // (2 if wide else 1)
     return (
         buffer_of("left", left),

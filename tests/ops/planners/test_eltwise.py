@@ -176,6 +176,15 @@ def test_as_many_tiles_wait_for_functions_of_an_operand_as_the_unit_takes(operat
     assert negated.size_bytes == tiles * left.tile_bytes
 
 
+def test_as_many_tiles_of_32_bits_wait_whatever_their_numbers():
+    given = tensor_spec("64x64 tile l1 height/32x64/2")
+    op = Binary(operation="rsub", left_format=BFLOAT16, right_format=BFLOAT16, data_format=INT32)
+    target = given.changed(data_format=INT32)
+    (step,) = plan_binary(BinaryArguments(op=op, left=given, right=given, target=target), N150).steps
+    (negated,) = [buffer for buffer in step.circular_buffers if buffer.name == "left_activated"]
+    assert negated.size_bytes == 4 * BFLOAT16.tile_bytes
+
+
 @pytest.mark.parametrize(("data_format", "buffers"), [(UINT16, 3), (UINT8, 3), (INT32, 4)])
 def test_unsigned_integers_are_their_own_magnitudes(data_format, buffers):
     given = tensor_spec("64x64 tile").changed(data_format=data_format)
