@@ -32,15 +32,15 @@ def plan_integer_power(
         raise DeviceError(
             f"pow: integers to negative integer powers are not allowed, got {exponent:g}\npow: typecast the tensor"
         )
-    if place is not None and place.is_sharded() and target is None:
-        if place.shard_spec is None:
+    where = source.memory_config if place is None else place
+    if where.is_sharded() and target is None:
+        if where.shard_spec is None:
             raise DeviceError("bad optional access\nmemory_config: give it a ShardSpec")
-        source.changed(memory_config=place, layout=Layout.TILE, padded_shape=None)  # which the library makes first
+        source.changed(memory_config=where, layout=Layout.TILE, padded_shape=None)  # which the library makes first
     if source.layout is not Layout.TILE:
         raise DeviceError(
             "pow_int: input must be in TILE layout, got Layout::ROW_MAJOR\npow: bring the tensor into TILE_LAYOUT"
         )
-    where = source.memory_config if place is None else place
     if target is not None:
         where = target.memory_config
         if target.data_format != source.data_format:

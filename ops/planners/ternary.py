@@ -92,6 +92,8 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
     """Plan a call of the tensors "input", "input_b", "input_c" and "target"; raises DeviceError for unfit layouts."""
     require_cores(call.op.cores, spec, call.op.operation)
     first, shape, place = call.tensors[0], shape_of(call), _place(call, spec)
+    layout = first.layout if place.is_sharded() else Layout.TILE
+    result_spec = call.target or TensorSpec(shape, call.op.data_format, layout, place)
     if not first.memory_config.is_sharded() and first.layout is not Layout.TILE:
         raise DeviceError(
             "Ternary operation requires tensor to be in Tile layout when working with non-sharded input tensor. Input "
@@ -108,12 +110,10 @@ def plan_ternary(call: TernaryArguments, spec: DeviceSpec) -> Plan:
             "Ternary operation requires output tensor to be in Tile layout when working with non-sharded tensor.\n"
             "output_tensor: give one in TILE_LAYOUT"
         )
-    layout = first.layout if place.is_sharded() else Layout.TILE
-    made = TensorSpec(shape, call.op.data_format, layout, place)
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         read = list(tensors[: len(call.tensors)])
-        result = PlanTensor("output", made) if call.target is None else tensors[-1]
+        result = PlanTensor("output", result_spec) if call.target is None else tensors[-1]
         in_place = all_lie_alike([*call.tensors, result.spec])
         refused = shards_beyond(call.op.cores, result.spec, call.op.operation, ARGUMENTS) if in_place else None
         if in_place and not refused and (reason := shards_beside(call.op.cores, result.spec, call.op.operation)):

@@ -276,7 +276,7 @@ def div_no_nan(input_tensor_a: Tensor, input_tensor_b: object, *, memory_config:
         return combined("multiply", "multiply", (input_tensor_a, factor), memory_config=memory_config)
     quotient = combined("div", "div", (input_tensor_a, input_tensor_b), memory_config=memory_config)
     zero = applied("eqz", ("eqz", ()), input_tensor_b, memory_config)
-    result = where(zero, 0.0, quotient, memory_config=memory_config)
+    result = where(zero, 0.0, quotient)
     del zero, quotient
     return result
 

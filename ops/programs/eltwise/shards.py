@@ -4,7 +4,7 @@ from math import prod
 from typing import NamedTuple
 
 from device.cores import CoreCoord, CoreRangeSet, core_rectangle, first_cores
-from device.errors import DeviceError, NotSimulatedError
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import TILE, BufferType, Layout, ShardOrientation, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import DataFormat, div_up, round_up

@@ -13,6 +13,7 @@ from device.numbers.formats import INT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.powers import plan_integer_power
+from tests.build import tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 
@@ -41,6 +42,12 @@ def test_tiles_are_shared_column_by_column():
 def test_refusals(call, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         planned(*call)
+
+
+def test_rows_in_shards_have_a_result_of_whole_tiles_before_their_layout_is_looked_at():
+    rows = tensor_spec("64x16 rows l1 height/32x16/2").changed(data_format=INT32)
+    with pytest.raises(DeviceError, match=r"^Physical shard shape \(32, 16\) must be tile"):
+        plan_integer_power(rows, 2.0, SPEC)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "uint16"])

@@ -46,3 +46,12 @@ def test_rows_take_no_result_of_interleaved_tensors(where, refused):
         return
     with pytest.raises(DeviceError, match=r"^Ternary operation requires output tensor to be in Tile layout when work"):
         planned(None, *3 * [where], target=target)
+
+
+def test_shards_of_the_result_are_made_before_layouts_are_looked_at():
+    rows = TensorSpec((1, 32), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
+    tiles = TensorSpec((1, 32), BFLOAT16, Layout.TILE, place("width/32x32/1"))
+    op = Ternary(operation="where", formats=(BFLOAT16,) * 3, scalar=None, data_format=BFLOAT16)
+    for last, first_line in ((rows, "Ternary operation requires"), (tiles, "Shard height 32 must match")):
+        with pytest.raises(DeviceError, match=f"^{first_line}"):
+            plan_ternary(TernaryArguments(op=op, tensors=(rows, rows, last)), N150)

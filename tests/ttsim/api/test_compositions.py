@@ -362,3 +362,11 @@ def test_shards_beside_the_cores_of_a_call_are_planned_without_numbers(device, c
     assert usage(limited).resource_usage == usage(call.format("")).resource_usage
     with pytest.raises(ttsim.NotSimulatedError, match="shards on cores beside sub_core_grids are not simulated"):
         eval(f"ttsim.{limited}", {"ttsim": ttsim, "x": x, "cores": first})
+
+
+def test_a_quotient_without_a_number_lies_where_its_division_puts_it(device):
+    place = ttsim.create_sharded_memory_config((32, 32), ttsim.CoreGrid(y=1, x=1), ttsim.ShardStrategy.HEIGHT)
+    x = ttsim.ones((2, 1, 1, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device)
+    y = ttsim.ones((1, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
+    result = ttsim.div_no_nan(x, y, memory_config=ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG)
+    assert result.memory_config().memory_layout is ttsim.TensorMemoryLayout.HEIGHT_SHARDED
