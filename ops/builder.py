@@ -71,12 +71,13 @@ class FreeL1(NamedTuple):
     """The L1 of a core below the tensors that live when a call begins."""
 
     before_bytes: int  # what the library sees before a call; all that an empty L1 has, with its reserved top
-    room_bytes: int | None  # what is left for tensors, below that top; None where tensors take none: without dispatch
+    room_bytes: int  # what is left for tensors, below that top
     hole_bytes: int = 0  # the longest free block between tensors, which new tensors take first
+    allocates: bool = True  # whether tensors of the call take L1; not without dispatch
 
     def without(self, own_bytes: int) -> "FreeL1":
         """The free L1 below tensors of the call that take this many bytes of every bank."""
-        if self.room_bytes is None or not own_bytes:
+        if not self.allocates or not own_bytes:
             return self
         if own_bytes <= self.hole_bytes:
             return self._replace(hole_bytes=self.hole_bytes - own_bytes)
@@ -119,7 +120,8 @@ class PlanBuilder:
     ) -> None:
         """Starts an empty plan; ``free_l1`` is the free L1 below the caller's tensors, by default all of L1."""
         self.device_spec = device_spec
-        self._free_l1 = FreeL1(device_spec.l1.usable_bytes, None) if free_l1 is None else free_l1
+        usable_bytes = device_spec.l1.usable_bytes
+        self._free_l1 = FreeL1(usable_bytes, usable_bytes, allocates=False) if free_l1 is None else free_l1
         self._inputs = {name: spec for name, spec in inputs.items() if spec is not None}
         self._tensors = dict(self._inputs)
         self._steps: list[Step] = []

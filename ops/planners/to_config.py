@@ -15,7 +15,7 @@ from device.numbers.formats import BFLOAT16, UINT8, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
-from ops.programs.buffer_shapes import in_dram, row_bytes, rows_follow
+from ops.programs.buffer_shapes import expected_shard_bytes, in_dram, row_bytes, rows_follow
 from ops.programs.data_movement.conversions import (
     RANK,
     copied,
@@ -256,6 +256,7 @@ def plan_to_memory_config(
     *,
     data_format: DataFormat | None = None,
     target: TensorSpec | None = None,
+    free_l1: FreeL1 | None = None,
 ) -> Plan:
     """Plan a copy of the tensor "input" in a memory, or the tensor itself, or the caller's tensor "target" there.
 
@@ -273,7 +274,7 @@ def plan_to_memory_config(
     def write(builder: PlanBuilder, read: PlanTensor, into: PlanTensor | None = None) -> PlanTensor:
         return placed(builder, read, place, "output", data_format=data_format, into=into)
 
-    return plan_of({"input": source, "target": target}, spec, write)
+    return plan_of({"input": source, "target": target}, spec, write, free_l1=free_l1)
 
 
 def target_refusals(
@@ -323,7 +324,7 @@ def placed(
         return copied(builder, conversion, read, result, name, into=into)
 
     if not current.is_sharded():
-        deals = place.is_sharded() and _may_redistribute(source_spec, place.shard_spec, result.data_format, spec)
+        deals = place.is_sharded() and _may_deal(builder, source, result)
         return copy(Conversion.INTERLEAVED_TO_SHARDED if deals else Conversion.COPY, source)
     gathers = not in_dram(source_spec) and _may_redistribute(source_spec, current.shard_spec, result.data_format, spec)
     if not place.is_sharded():
@@ -334,7 +335,7 @@ def placed(
         return copy(Conversion.COPY, source)
     by_way = source_spec.changed(memory_config=DRAM_MEMORY_CONFIG, data_format=data_format)
     between = copied(builder, Conversion.SHARDED_TO_INTERLEAVED, source, by_way, f"{name}.interleaved")
-    if _may_redistribute(by_way, place.shard_spec, result.data_format, spec):
+    if _may_deal(builder, between, result):
         dealt = copy(Conversion.INTERLEAVED_TO_SHARDED, between)
         builder.free(between)
         return dealt
@@ -357,6 +358,14 @@ def _stays_in_shards(source: TensorSpec, place: MemoryConfig) -> bool:
     widths = [0 if shards is None else shards.shape[1] for shards in ends]
     alike = widths[0] == widths[1] or current.memory_layout is place.memory_layout or None in ends
     return source.layout is Layout.TILE or alike
+
+
+def _may_deal(builder: PlanBuilder, source: PlanTensor, result: TensorSpec) -> bool:
+    """Whether the program from interleaved memory to shards takes a tensor, and the library expects L1 to hold it."""
+    spec = builder.device_spec
+    if not _may_redistribute(source.spec, result.memory_config.shard_spec, result.data_format, spec):
+        return False
+    return expected_shard_bytes(source, PlanTensor("", result), spec) < builder.free_l1.room_bytes
 
 
 def _may_redistribute(

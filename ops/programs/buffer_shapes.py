@@ -146,8 +146,7 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
     view, in_rows = paged_view("shards", shards, spec, shards.spec.data_cores), read.spec.layout is Layout.ROW_MAJOR
     pads: tuple[CircularBuffer, ...] = ()
     if deals and in_rows:
-        alignment_bytes = spec.dram.alignment_bytes
-        stick = round_up(view.page_bytes, alignment_bytes) + alignment_bytes
+        stick = _scratch_page_bytes(view.page_bytes, spec)
         pads = (scratchpad("sticks", STICKS * stick, view.data_format, view.cores)._replace(page_bytes=stick),)
     if deals and in_dram(written.spec):
         page_bytes = aligned_page(written.spec, spec)
@@ -169,6 +168,22 @@ def shard_buffers(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> tu
     if shards.spec.data_format == other.spec.data_format:
         return (view, *pads)
     return view, tile_buffer("converted", view.size_bytes // view.page_bytes, other.spec.data_format, view.cores)
+
+
+def _scratch_page_bytes(page_bytes: int, spec: DeviceSpec) -> int:
+    """Bytes of a page of a scratchpad, which has room to shift the page to any alignment of DRAM."""
+    return round_up(page_bytes, spec.dram.alignment_bytes) + spec.dram.alignment_bytes
+
+
+def expected_shard_bytes(read: PlanTensor, written: PlanTensor, spec: DeviceSpec) -> int:
+    """Bytes of a core's L1 that the library expects of a copy from interleaved memory to shards.
+
+    The buffers of the program, and a scratchpad, which copies of tiles do not have.
+    """
+    buffers_bytes = sum(each.size_bytes for each in shard_buffers(read, written, spec))
+    if read.spec.layout is Layout.ROW_MAJOR:
+        return buffers_bytes
+    return buffers_bytes + STICKS * _scratch_page_bytes(read.spec.data_format.tile_bytes, spec)
 
 
 def resharded_bytes(target: TensorSpec, shard_bytes: int, spec: DeviceSpec) -> int:

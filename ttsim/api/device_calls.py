@@ -16,7 +16,7 @@ from ops.builder import FreeL1
 from ops.planners.concat import plan_concat
 from ops.planners.shape.repeat import plan_repeat, plan_repeat_interleave
 from ops.planners.shape.to_layout import plan_to_layout
-from ops.planners.to_config import plan_tilize, plan_untilize, plan_untilize_with_unpadding
+from ops.planners.to_config import plan_tilize, plan_to_memory_config, plan_untilize, plan_untilize_with_unpadding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.device import Device
 from ttsim.runtime.execution import require_allocated, run
@@ -32,6 +32,7 @@ FREE_L1_READERS: Final = (
     plan_repeat,
     plan_repeat_interleave,
     plan_tilize,
+    plan_to_memory_config,
     plan_to_layout,
     plan_untilize,
     plan_untilize_with_unpadding,
@@ -129,7 +130,7 @@ def free_l1(device: Device) -> FreeL1:
     machine = device.machine
     room = machine.l1_room_bytes
     before = device.spec.l1.usable_bytes if machine.allocator.lowest_l1_address is None else room
-    return FreeL1(before, room if current().dispatch else None, machine.allocator.largest_l1_hole_bytes)
+    return FreeL1(before, room, machine.allocator.largest_l1_hole_bytes, allocates=current().dispatch)
 
 
 def converted(

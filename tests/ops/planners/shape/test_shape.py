@@ -11,6 +11,7 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.plan import Allocate, Operation, Refuse
+from ops.builder import FreeL1
 from ops.op_models import load_spec
 from ops.passes.cycles import run_cycles
 from ops.planners.copies import plan_clone
@@ -279,6 +280,24 @@ RAGGED_HIGH, RAGGED_WIDE = "height/25x70/2", "width/50x24/3"  # rows of 140 byte
 def test_programs_that_deal_shards_want_aligned_rows(source, after, data_format, names):
     plan = plan_to_memory_config(tensor_spec(source), place(after), SPEC, data_format=data_format)
     assert programs(plan) == names
+
+
+@pytest.mark.parametrize(
+    ("rows", "data_format", "free_bytes", "program"),
+    [
+        # 328 tiles of 4,096 B, and four pages of 4,096 + 32 B of a scratchpad: 1,360,000 B
+        (10496, None, 1_360_001, "InterleavedToSharded"),
+        (10496, None, 1_360_000, "Copy"),
+        # 218 tiles of both formats, 6,144 B, and the scratchpad of the source's tiles: 1,355,904 B
+        (6976, BFLOAT16, 1_355_905, "InterleavedToSharded"),
+        (6976, BFLOAT16, 1_355_904, "Copy"),
+    ],
+)
+def test_shards_beyond_the_free_l1_are_copied_tile_by_tile(rows, data_format, free_bytes, program):
+    source, free = tensor_spec(f"1x1x{rows}x32 float32 tile"), FreeL1(free_bytes, free_bytes)
+    target = place(f"height/{rows}x32/1 dram")
+    plan = plan_to_memory_config(source, target, SPEC, data_format=data_format, free_l1=free)
+    assert programs(plan) == [program]
 
 
 def test_a_tensor_that_moves_keeps_its_shards():
