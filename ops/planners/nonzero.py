@@ -19,7 +19,7 @@ WORD_BYTES = UINT32.storage.itemsize
 def plan_nonzero(source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
     """Plan the "count" and the "places" of nonzero elements of "input"; raises DeviceError for a refused call."""
     where = DRAM_MEMORY_CONFIG if place is None else place
-    for text in _refusals(source, where, spec):
+    for text in _refusals(source, where):
         raise DeviceError(text)
     builder = PlanBuilder(spec, {"input": source})
     sides = COUNT_BYTES // WORD_BYTES, AXES * prod(source.shape)
@@ -29,11 +29,19 @@ def plan_nonzero(source: TensorSpec, spec: DeviceSpec, *, place: MemoryConfig | 
     )
     buffers = nonzero_buffers(source, places.spec, spec)
     op = NonZero(shape=source.shape)
-    builder.run("NonZeroIndicesDeviceOperation", op, [builder.tensor("input")], count, buffers, more_outputs=[places])
+    builder.run(
+        "NonZeroIndicesDeviceOperation",
+        op,
+        [builder.tensor("input")],
+        count,
+        buffers,
+        more_outputs=[places],
+        refused=_staging_refusal(source, spec),
+    )
     return builder.finish({"count": count, "places": places})
 
 
-def _refusals(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Iterator[str]:
+def _refusals(source: TensorSpec, place: MemoryConfig) -> Iterator[str]:
     if len(source.shape) != AXES:
         yield (
             f"non_zero_indices: input must be rank-4, got rank {len(source.shape)}\ninput_tensor: reshape it to 4 axes"
@@ -49,13 +57,18 @@ def _refusals(source: TensorSpec, place: MemoryConfig, spec: DeviceSpec) -> Iter
             f"logical_shape=Shape({list(source.shape)})); padded rows/columns are not masked and would produce "
             "out-of-range indices\ninput_tensor: move it to interleaved memory"
         )
+
+
+def _staging_refusal(source: TensorSpec, spec: DeviceSpec) -> str | None:
+    """Why the buffer of indices exceeds L1, which the library says after it has allocated the results."""
     taken, most = BUFFERING * round_up(AXES * WORD_BYTES * prod(source.shape), COUNT_BYTES), spec.l1.bytes
-    if taken > most:
-        yield (
-            f"non_zero_indices: indices staging buffer requires {taken} L1 bytes but per-core L1 is {most} bytes; "
-            f"maximum supported volume is ~{most // (BUFFERING * AXES * WORD_BYTES)} elements\n"
-            "input_tensor: list a part of it after the other"
-        )
+    if taken <= most:
+        return None
+    return (
+        f"non_zero_indices: indices staging buffer requires {taken} L1 bytes but per-core L1 is {most} bytes; "
+        f"maximum supported volume is ~{most // (BUFFERING * AXES * WORD_BYTES)} elements\n"
+        "input_tensor: list a part of it after the other"
+    )
 
 
 def require_elements(source: TensorSpec) -> None:

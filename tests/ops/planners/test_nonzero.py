@@ -36,18 +36,21 @@ def test_one_core_lists_places(shape, layout, sizes):
     ("shape", "place", "first"),
     [
         ((2, 100), None, "non_zero_indices: input must be rank-4, got rank 2"),
-        (
-            (1, 1, 1, 100000),
-            None,
-            "non_zero_indices: indices staging buffer requires 3200000 L1 bytes but per-core L1 is 1499136 bytes; "
-            "maximum supported volume is ~46848 elements",
-        ),
         ((1, 1, 1, 8), MemoryConfig(TensorMemoryLayout.HEIGHT_SHARDED), "non_zero_indices: output_memory_config must"),
     ],
 )
 def test_refusals(shape, place, first):
     with pytest.raises(DeviceError, match=re.escape(first)):
         plan_nonzero(TensorSpec(shape, BFLOAT16, Layout.ROW_MAJOR), SPEC, place=place)
+
+
+def test_a_staging_buffer_beyond_l1_is_refused_once_results_are_allocated():
+    (step,) = plan_nonzero(TensorSpec((1, 1, 1, 100000), BFLOAT16, Layout.ROW_MAJOR), SPEC).steps
+    assert [output.tensor for output in step.outputs] == ["count", "places"]
+    assert step.refused.splitlines()[0] == (
+        "non_zero_indices: indices staging buffer requires 3200000 L1 bytes but per-core L1 is 1499136 bytes; maximum "
+        "supported volume is ~46848 elements"
+    )
 
 
 def test_the_count_and_the_indices_of_each_element():
