@@ -24,20 +24,13 @@ def plan_convert_to_hwc(
     """Plan the tensor "input", [1, B, C, H*W] in WIDTH shards of rows, with channels last in HEIGHT shards."""
     aligned = STICK_BYTES // (source.data_format.element_bytes or 1)
     where = _hwc_place(source, aligned) if place is None else place
-    if where.shard_spec is None:
-        which = "Output tensor must be height" if source.memory_config.is_sharded() else "Input tensor must be"
-        raise DeviceError(f"{which} sharded\nconvert_to_hwc: give WIDTH shards, and HEIGHT shards as memory_config")
-    if where.shard_spec.shape[1] % aligned:
+    if where.shard_spec is not None and where.shard_spec.shape[1] % aligned:
         raise DeviceError(
             f"Output shard width must be rounded up to next multiple of {aligned} to satisfy alignment constraints "
             f"(width was {where.shard_spec.shape[1]})\nmemory_config: give shards of whole {STICK_BYTES} bytes"
         )
     _require_rank("convert_to_hwc", source, first=1)
-    if len(source.shape) > RANK:
-        raise DeviceError(
-            f"Input shape must be rank {RANK} (was rank {len(source.shape)})\nconvert_to_hwc: give [1, B, C, H * W]"
-        )
-    _, batch, channels, pixels = source.shape
+    _, batch, channels, pixels = source.shape[:RANK]
     padded_channels, output_format = round_up(channels, aligned), data_format or source.data_format
     tensor = PlanTensor(
         "output", TensorSpec((1, 1, batch * pixels, padded_channels), output_format, Layout.ROW_MAJOR, where)
@@ -113,10 +106,8 @@ def _hwc_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> st
     """Why the library does not put channels last, if it does not; said once the result is allocated."""
     source_place, result_place = source.memory_config, result.memory_config
     shards, batch, channels, pixels = source_place.shard_spec, *source.shape[-3:]
-    if shards is None:
-        return "Input tensor must be sharded\nconvert_to_hwc: give WIDTH shards in L1"
-    if source_place.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
-        return "Input tensor must be width sharded\nconvert_to_hwc: reshard it"
+    if len(source.shape) > RANK:
+        return f"Input shape must be rank {RANK} (was rank {len(source.shape)})\nconvert_to_hwc: give [1, B, C, H * W]"
     if source.shape[0] != 1:
         return (
             f"Expected input tensor to be shape [1, B, C, HW] (shape was Shape({list(source.shape)}))\n"
@@ -126,6 +117,10 @@ def _hwc_refusal(source: TensorSpec, result: TensorSpec, spec: DeviceSpec) -> st
         return f"C must be less than or equal to {TILE} (was {channels})\ninput: give fewer channels"
     if source.layout is not Layout.ROW_MAJOR:
         return "Input tensor must be in row-major layout\ninput: to_layout makes rows of tiles"
+    if shards is None:
+        return "Input tensor must be sharded\nconvert_to_hwc: give WIDTH shards in L1"
+    if source_place.memory_layout is not TensorMemoryLayout.WIDTH_SHARDED:
+        return "Input tensor must be width sharded\nconvert_to_hwc: reshard it"
     if result_place.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         return "Output tensor must be height sharded\nmemory_config: give HEIGHT shards in L1"
     aligned = STICK_BYTES // (result.data_format.element_bytes or 1)

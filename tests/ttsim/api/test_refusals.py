@@ -195,6 +195,12 @@ REFUSED = [
     ("1x1x40x128 width/40x64/2", HWC, "Device: C must be less than or equal to 32 (was 40)"),
     ("1x1x32x128 tile width/32x64/2", HWC, "Device: Input tensor must be in row-major layout"),
     ("1x1x4x128 width/4x64/2", lambda x: HWC(x, memory_config=L1), "Device: Output tensor must be height sharded"),
+    # The result is made first, then the channels, the layout and the shards of the tensor are looked at.
+    ("1x1x4x128 width/4x64/2", lambda x: HWC(x, memory_config=L1, dtype=ttnn.bfloat8_b),
+     "Device: Only TILE layout is supported for BFLOAT8_B dtype!"),
+    ("1x1x40x128", lambda x: HWC(x, memory_config=L1), "Device: C must be less than or equal to 32 (was 40)"),
+    ("1x1x32x128 tile", lambda x: HWC(x, memory_config=L1), "Device: Input tensor must be in row-major layout"),
+    ("1x1x8x128 height/4x128/2", lambda x: HWC(x, memory_config=L1), "Device: Input tensor must be width sharded"),
     ("1x1x4x128 float32 width/4x64/2", lambda x: HWC(x, dtype=ttnn.bfloat16),
      "Device: Output shard width 4 must be multiple of 8 to satisfy alignment"),
     # The library counts the result in elements of the source
