@@ -394,7 +394,7 @@ def _halo(
             "has; the real library reads beyond its lists of cores"
         )
     plan = halo_plan.plan_halo(halo, input_tensor=sharded.name, output_tensor=name)
-    sticks, (batch, height) = plan.output, sharded.spec.shape[:2]
+    sticks, (batch, height) = plan.output, (1, 1, *sharded.spec.shape)[-4:-2]
     share = div_up(sticks.shape[-2], batch)
     shards = sticks.shards.changed(shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
     place = replace(sticks.memory_config, shard_spec=shards)

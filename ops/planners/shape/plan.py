@@ -153,8 +153,8 @@ def plan_convert_to_chw(source: TensorSpec, spec: DeviceSpec, *, data_format: Da
     if source.memory_config.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
         raise DeviceError("Input tensor must be height sharded\nconvert_to_chw: reshard it")
     _require_rank("convert_to_chw", source, first=2)
-    pixels, channels = source.shape[-2:]
-    rows = ShardSpec(shards.grid, (channels, shards.shape[0]), shards.orientation)
+    pixels, channels = source.shape[RANK - 2 : RANK]
+    rows = ShardSpec(shards.grid, (source.shape[-1], shards.shape[0]), shards.orientation)
     where = MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, source.memory_config.buffer_type, rows)
     output_format = data_format or source.data_format
     shape = (source.shape[0], 1, channels, pixels)

@@ -206,6 +206,8 @@ REFUSED = [
     # The library counts the result in elements of the source
     ("1x1x16x1792 float32 width/16x224/8", lambda x: HWC(x, dtype=ttnn.bfloat16),
      "Device: Cannot set circular buffer size to 14336. This is larger than "),
+    ("1x1x1x64x4 tile height/32x32/2", CHW,
+     "Device: Shard height 4 must match physical height 64 for width sharded"),
     ("1x2x64x4 tile height/64x32/2", CHW, "Device: Expected input tensor to be shape [1, 1, HW, C]"),
     ("1x1x128x40 tile height/64x64/2", CHW, "Device: C must be less than or equal to 32 (was 40)"),
     ("1x1x120x4 tile height/64x32/2", CHW, "Device: HW must be divisible by tile size"),
@@ -847,6 +849,8 @@ REFUSED = [
     ("1x1x72x16 width/72x8/3", pool,
      "Device: For width and block sharding, input channels (16) should be divisible by num_shards (3)"),
     ("2x6x6x16 height/9x16/8", pool, "Device: Number of shards along height 48 must not exceed number of cores 8"),
+    ("6x8x64 height/24x64/2", lambda x: ttnn.adaptive_avg_pool2d(x, 1, 6, 8, 64, (6, 8)),
+     "Device: Number of shards along height 12 must not exceed number of cores 2"),
     ("2x6x6x16 tile", lambda x: pool(x, applied_shard_scheme=WIDTH),
      "Device: Shard height 384 must match physical height 96 for width sharded"),
 ]  # fmt: skip
