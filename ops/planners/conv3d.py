@@ -97,6 +97,20 @@ def _tensor_refusals(call: Conv3dArguments) -> Iterator[str]:
             yield f"Bias tensor must have 2 dimensions. got {len(bias.shape)}\nbias_tensor: reshape it"
 
 
+def _page_refusals(call: Conv3dArguments, spec: DeviceSpec) -> Iterator[str]:
+    """Rows of shards that are no whole reads of their memory."""
+    volumes, shards = call.volumes, call.volumes.memory_config.shard_spec
+    if shards is None:
+        return
+    buffer = volumes.buffer(spec)
+    if buffer.page_bytes != aligned_page_bytes(buffer.page_bytes, buffer.buffer_type, spec):
+        yield (
+            f"Input row-major shard width {shards.shape[1]} with data type {_named(volumes)} gives page size "
+            f"{buffer.page_bytes} bytes, which must be aligned to {spec.l1.alignment_bytes} bytes\n"
+            "input_tensor: give wider shards, or interleaved memory"
+        )
+
+
 def _size_refusals(call: Conv3dArguments) -> Iterator[str]:
     channels = call.volumes.shape[4]
     for name, count in (("Input", channels), ("Output", call.out_channels)):
@@ -207,6 +221,7 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         result.buffer(spec)  # refuses cores that the device lacks
     for refusals in (
         _tensor_refusals(call),
+        _page_refusals(call, spec),
         _size_refusals(call),
         _block_refusals(call, grid, spec),
         _surroundings_refusals(call, spec),
@@ -233,8 +248,11 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         fp32_dest=call.fp32_dest,
         cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))),
     )
-    in_dram = call.volumes.memory_config.buffer_type is BufferType.DRAM
-    op = _tilizing(_aligning(op, spec) if in_dram else op, spec)
+    in_dram, sharded = (
+        call.volumes.memory_config.buffer_type is BufferType.DRAM,
+        call.volumes.memory_config.is_sharded(),
+    )
+    op = _tilizing(_aligning(op, spec) if in_dram and not sharded else op, spec)
     _check_room(op, spec)
     place_bytes = spec.dram.alignment_bytes if call.offset is not None and call.masked else 0
     buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram), place_bytes=place_bytes)

@@ -61,6 +61,20 @@ def test_positions_that_dram_does_not_align_have_room_around_them(device, channe
     assert planned(device, (2, 2, 2), (1, 1, 1), (1, 1, 4), channels, 32)[5:] == sizes
 
 
+def test_rows_of_shards_in_dram_are_refused_where_dram_does_not_align_them_and_need_no_room_around_them():
+    """8 channels of 16 bytes are read nowhere; positions of 32 bytes in rows of 64 are, on Blackhole as well."""
+    narrow, wide = place("width/96x8/4 dram"), place("height/96x32/1 dram")
+    with pytest.raises(DeviceError, match=r"^Input row-major shard width 8 with data type DataType::BFLOAT16 gives"):
+        small(volumes=tensor_spec("1x2x6x8x32").changed(memory_config=narrow))
+    volumes = tensor_spec("1x2x6x8x32").changed(memory_config=wide)
+    sizes = [
+        sizes_of(plan_conv3d(small_call(volumes=each, in_block=16), load_spec("blackhole_p150")))
+        for each in (volumes, tensor_spec("1x2x6x8x32"))
+    ]
+    assert sizes[0][:5] == sizes[1][:5]
+    assert set(sizes[1]) - set(sizes[0]) == {192}
+
+
 def test_blocks_that_l1_does_not_hold_are_named():
     with pytest.raises(DeviceError) as raised:
         planned("wormhole_n150", (3, 3, 3), (1, 1, 1), (2, 16, 32), 64, 256)
@@ -84,6 +98,10 @@ def test_the_fewest_channels_whose_patches_fill_tiles():
 
 
 def small(**changes):
+    return plan_conv3d(small_call(**changes), load_spec("wormhole_n150"))
+
+
+def small_call(**changes):
     call = Conv3dArguments(
         volumes=tensor_spec("1x2x6x8x32"),
         weights=tensor_spec("288x32 tile"),
@@ -92,7 +110,7 @@ def small(**changes):
         kernel=(1, 3, 3),
         padding=(0, 1, 1),
     )
-    return plan_conv3d(replace(call, **changes), load_spec("wormhole_n150"))
+    return replace(call, **changes)
 
 
 def sizes_of(plan):
