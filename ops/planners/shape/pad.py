@@ -1,6 +1,6 @@
 """Plans that pad a tensor with a number. Rules: ttnn 0.81.1 (data_movement/pad, fill_pad), recorded plans."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from math import prod
@@ -10,6 +10,7 @@ from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
     TILE,
     BufferType,
@@ -22,8 +23,8 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, GROUP, INT32, U
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
-from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import in_dram, require_cores, row_bytes, shard_row_bytes
+from ops.planners.to_config import dealt, placed, sees_narrower
+from ops.programs.buffer_shapes import in_dram, page_alignment_bytes, require_cores, row_bytes, shard_row_bytes
 from ops.programs.data_movement.conversions import seen_in_four, typecast_by
 from ops.programs.data_movement.pad import (
     FillPad,
@@ -34,7 +35,7 @@ from ops.programs.data_movement.pad import (
     row_room_bytes,
     writes_halves,
 )
-from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, viewed, without_spec
+from ops.programs.data_movement.placement import refuse_other_width, viewed, without_spec
 
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
@@ -109,7 +110,7 @@ def padded_by(
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     parts, rank = _parts(padding, source.spec.shape), _seen_rank(padding, source.spec.shape)
     if source.spec.layout is Layout.ROW_MAJOR and len(padding) > KERNEL_RANK:
-        viewed(source.spec, _in_four(source.spec.shape, parts[0]), builder.device_spec)  # refuses padding in shards
+        _require_view(source.spec, parts[0], builder.device_spec)
     moves = place is not None and rank > KERNEL_RANK and not any(map(any, parts[-1][1 - KERNEL_RANK :]))
     for number, part in enumerate(parts):
         ends = number == len(parts) - 1 and not moves
@@ -124,12 +125,16 @@ def padded_by(
     return moved
 
 
-def _in_four(shape: tuple[int, ...], part: Around) -> tuple[int, ...]:
-    """A shape of more than four axes as a program sees it: a leading axis that it pads alone is the second of four."""
-    axis = next(axis for axis, around in enumerate(part) if any(around))
+def _require_view(source: TensorSpec, part: Around, spec: DeviceSpec) -> None:
+    """Raises DeviceError for rows of more than four axes with padding in shards, which a program does not see.
+
+    It sees a leading axis that it pads alone, with the axes behind it before the last two, as the second of four.
+    """
+    shape, axis = source.shape, next(axis for axis, around in enumerate(part) if any(around))
     if axis > len(shape) - KERNEL_RANK or _seen_rank(part, shape) <= KERNEL_RANK:
-        return seen_in_four(shape)
-    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
+        sees_narrower(source, spec)
+    else:
+        viewed(source, (prod(shape[:axis]), prod(shape[axis:-2]), *shape[-2:]), spec)
 
 
 def _check_seen(padded: TensorSpec) -> None:
@@ -205,18 +210,36 @@ class _Pad:
                 "not pad them in front across and down at once"
             )
         across, down = (*([(0, 0)] * (len(shape) - 1)), padding[-1]), (*padding[:-1], (0, 0))
-        wide = self._one_program(source, across, f"{name}.across", wider, wide_shape)
+        by_all = replace(self, cores=None)
+        wide = by_all._one_program(source, across, f"{name}.across", wider, wide_shape)
         where = place or _evenly(wide.spec.shards, result_shape)
-        result = self._one_program(wide, down, name, where, result_shape)
+        result = by_all._one_program(wide, down, name, where, result_shape)
         self.builder.free(wide)
         return result
 
     def _one_program(
         self, source: PlanTensor, padding: Around, name: str, where: MemoryConfig, shape: tuple[int, ...]
     ) -> PlanTensor:
+        """Pads a tensor; columns of shards in DRAM by way of interleaved tensors."""
+        builder, current = self.builder, source.spec.memory_config
+        by_columns = current.memory_layout in (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+        if not by_columns or not in_dram(source.spec):
+            return self._program(source, padding, name, where, shape)
+        read = placed(builder, source, DRAM_MEMORY_CONFIG, f"{name}.gathered")
+        if not where.is_sharded():
+            result = self._program(read, padding, name, where, shape)
+            builder.free(read)
+            return result
+        between = MemoryConfig(buffer_type=where.buffer_type)
+        padded = self._program(read, padding, f"{name}.interleaved", between, shape)
+        result = dealt(builder, padded, where, name)
+        builder.free(padded, read)
+        return result
+
+    def _program(
+        self, source: PlanTensor, padding: Around, name: str, where: MemoryConfig, shape: tuple[int, ...]
+    ) -> PlanTensor:
         old, spec = source.spec, self.builder.device_spec
-        if (refused := blocks_in_dram(old.memory_config)) is not None:
-            raise DeviceError(refused)
         require_shard_spec(where, in_rows=old.layout is Layout.ROW_MAJOR)
         tensor = PlanTensor(name, old.changed(shape=shape, memory_config=where))  # refuses shards that do not hold it
         if old.data_format not in PADDED_FORMATS and (old.layout, old.data_format) != (Layout.TILE, BFLOAT8_B):
@@ -224,11 +247,8 @@ class _Pad:
                 f"Cannot pad {'RM' if old.layout is Layout.ROW_MAJOR else 'tilized'} tensor with specified format\n"
                 f"input_tensor: typecast {old.data_format} first"
             )
+        self._check_cores(old, where)
         _check_rows(old, where, shape, spec)
-        if self.by_one_core and self.cores is not None:
-            raise DeviceError(
-                "ttnn.pad: sub_core_grids is only supported when use_multicore is true\nleave one of them out"
-            )
         alone = self.by_one_core and not (old.layout is Layout.ROW_MAJOR and old.memory_config.is_sharded())
         op = PadWith(
             shape=_stored_shape(old),
@@ -252,6 +272,21 @@ class _Pad:
         self.builder.run("PadDeviceOperation", op, [source, result], None, buffers, dataflow=True)
         self.builder.free(number)
         return result
+
+    def _check_cores(self, source: TensorSpec, place: MemoryConfig) -> None:
+        """Raises DeviceError for limited cores that no program keeps to."""
+        if self.cores is None:
+            return
+        for role, where in (("Input", source.memory_config), ("Output", place)):
+            if where.is_sharded():
+                raise DeviceError(
+                    f"ttnn.pad: {role} memory layout must be interleaved when sub_core_grids argument is provided\n"
+                    "sub_core_grids: leave it out"
+                )
+        if self.by_one_core:
+            raise DeviceError(
+                "ttnn.pad: sub_core_grids is only supported when use_multicore is true\nleave one of them out"
+            )
 
     def tiles(self, source: PlanTensor, padding: Around, name: str, place: MemoryConfig | None) -> PlanTensor:
         """Pads tiles: the padding within them is filled in place, and whole tiles are appended."""
@@ -283,7 +318,7 @@ class _Pad:
             shards = spec.memory_config.shard_spec
             if shards is not None and shards.shape[1] != old_shape[-1]:
                 refuse_other_width(old_shape, (old_shape[0], new_shape[-1]), shards)
-            TensorSpec(shape, data_format, Layout.TILE, place or spec.memory_config)  # refuses shards of other sizes
+            TensorSpec(shape, data_format, Layout.TILE, spec.memory_config)  # refuses shards of other sizes
             raise DeviceError(
                 "MeshBuffer must be large enough to hold the tensor.\ninput_tensor: a vector in tiles is padded up to "
                 "the end of its last tile alone; reshape it to rank 2"
@@ -309,8 +344,9 @@ def _check_rows(source: TensorSpec, where: MemoryConfig, shape: tuple[int, ...],
     alignment = spec.l1.alignment_bytes
     if source.layout is Layout.TILE:
         return
-    for role, place in (("Input", source.memory_config), ("Output", where)):
-        if place.shard_spec is not None and (page_bytes := shard_row_bytes(source, place)) % alignment:
+    units = page_alignment_bytes(source.memory_config, spec), alignment
+    for role, place, unit in zip(("Input", "Output"), (source.memory_config, where), units, strict=True):
+        if place.shard_spec is not None and (page_bytes := shard_row_bytes(source, place)) % unit:
             raise DeviceError(
                 f"{role} row-major shard width {place.shard_spec.shape[1]} gives page size {page_bytes} bytes, which "
                 f"must be aligned to {alignment} bytes\ngive wider shards, or interleaved memory"

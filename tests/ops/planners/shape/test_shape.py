@@ -61,6 +61,17 @@ def padded(source, *padding, to=None, value=1.5):
         ("1x1x64x32 height/32x32/2", [(0, 16)], "l1", ["Pad"], (1, 1, 64, 48), "l1"),
         # those in DRAM grow across into shards in L1
         ("1x1x64x64 height/32x64/4 dram", [(0, 32)], None, ["Pad"], (1, 1, 64, 96), "height/16x96/4"),
+        # columns of shards in DRAM are padded by way of interleaved tensors
+        ("1x1x64x64 width/64x32/2 dram", [(0, 32)], "l1", ["Copy", "Pad"], (1, 1, 64, 96), "l1"),
+        (
+            "1x1x64x64 tile width/64x32/2 dram",
+            [(0, 32)],
+            "block/32x96/1x2",
+            ["Copy", "Pad", "InterleavedToSharded"],
+            (1, 1, 64, 96),
+            "block/32x96/1x2",
+        ),
+        ("1x2x64x3 width/128x1/3 dram", [(0, 5)], "dram", ["Copy", "Pad"], (1, 2, 64, 8), "dram"),
         # more axes than the program knows are padded one by one, the leading ones where the tensor lies
         ("2x3x32x64 tile", [(0, 1), (0, 1), NONE, NONE], "l1", ["Pad"], (3, 4, 32, 64), "l1"),
         ("2x3x1x32x64 tile", [(0, 1), *[NONE] * 4], "l1", ["Pad", "Copy"], (3, 3, 1, 32, 64), "l1"),
@@ -96,6 +107,15 @@ def test_programs_that_pad(source, padding, to, wanted, shape, after):
         # shards that do not hold the result are refused before its format
         ("64x24 uint8 height/16x24/4 dram", [(0, 8), NONE], "Number of shards along height 5 must not exceed number"),
         ("1x24x2 tile height/32x32/4 dram", [(0, 15), NONE], "Physical shard shape (6, 32) must be tile {32, 32} s"),
+        # first axes of one element are left out, whatever the padding of the shards; others are merged
+        ("1x2x2x64x16 width/256x3/6 dram", [(0, 2), NONE, NONE], "Shard height 256 must match physical height 512"),
+        (
+            "2x1x2x3x65 block/4x32/3x3",
+            [(0, 2), *[NONE] * 4],
+            "Changing the last dimension of a sharded tensor is not supported unless the shard width matches the input "
+            "last dimension. Input shape: Shape([2, 1, 2, 3, 96]), New shape: Shape([1, 4, 3, 65])",
+        ),
+        ("64x8 height/16x8/4 dram", [NONE, (0, 8)], "Input row-major shard width 8 gives page size 16 bytes, which"),
     ],
 )
 def test_shards_in_dram_that_are_not_padded(source, padding, first):
@@ -443,6 +463,14 @@ REFUSED_ON_SOME_CORES = [
     (
         partial(plan_pad, tensor_spec("128x64"), ((0, 1), NONE), 0.0, by_one_core=True),
         "ttnn.pad: sub_core_grids is only",
+    ),
+    (
+        partial(plan_pad, tensor_spec("64x96 width/64x32/3"), (NONE, (0, 16)), 0.0, place=place("l1")),
+        "ttnn.pad: Input memory layout must be interleaved when sub_core_grids argument is provided",
+    ),
+    (
+        partial(plan_pad, tensor_spec("60x96"), ((0, 4), NONE), 0.0, place=place("height/32x96/2")),
+        "ttnn.pad: Output memory layout must be interleaved when sub_core_grids argument is provided",
     ),
     (partial(plan_typecast, tensor_spec("128x64"), FLOAT32), "Typecast operation does not support sub_core_grids when"),
     (
