@@ -14,7 +14,7 @@ import numpy as np
 
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
+from device.memory.layouts import TensorSpec, require_shard_spec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     TILE,
@@ -31,11 +31,10 @@ from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.permute import seen, transposed_by
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import placed
-from ops.programs.buffer_shapes import beyond_shards, core_counts, require_cores, row_bytes
+from ops.programs.buffer_shapes import beyond_shards, core_counts, page_alignment_bytes, require_cores, row_bytes
 from ops.programs.data_movement.concat import Concatenate, page_buffers, ragged_buffers, shard_views, turned_buffers
-from ops.programs.data_movement.conversions import copied, tilized_by, unpadded_by
-from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.placement import blocks_in_dram, viewed
+from ops.programs.data_movement.conversions import tilized_by, unpadded_by
+from ops.programs.data_movement.placement import viewed
 
 HEIGHT, WIDTH = TensorMemoryLayout.HEIGHT_SHARDED, TensorMemoryLayout.WIDTH_SHARDED
 BLOCK = TensorMemoryLayout.BLOCK_SHARDED
@@ -45,8 +44,11 @@ MOST_RUNS = 56  # of rows of one tensor that a core's program joins in blocks
 STICK_BYTES = 32  # sticks of two tensors are joined in whole multiples of this
 
 
-def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
-    """Raises DeviceError for tensors that differ in more than their length along ``axis``."""
+def require_one_shape(sources: Sequence[TensorSpec], axis: int, *, alone: bool = False) -> None:
+    """Raises DeviceError for tensors that differ in more than their length along ``axis``.
+
+    Their layouts and formats are looked at, too, unless their shapes ``alone`` are of interest.
+    """
     first, ragged = sources[0], any(_is_ragged(tensor, axis) for tensor in sources)
     layout = _joined_layout(sources)
     for other in sources[1:]:
@@ -58,6 +60,8 @@ def require_one_shape(sources: Sequence[TensorSpec], axis: int) -> None:
                 "All dimensions must be the same size except for the dimension along which the contenation is taking "
                 f"place.\nconcat: {list(first.shape)} and {list(other.shape)} differ beyond axis {axis}"
             )
+        if alone:
+            continue
         if other.layout is not first.layout:
             _require_convertible(first, other, ragged=ragged)
         if not ragged:  # rows of ragged tiles are looked at once they are made
@@ -124,6 +128,10 @@ def shards_refusal(
         return "Sharded output and inputs must have the same memory layout.\nmemory_config: move the result afterwards"
     if result_grid != grid:
         return "Sharded output and inputs must have the same grid.\nmemory_config: move the result afterwards"
+    if result.shards.orientation is not sources[0].shards.orientation:
+        return (
+            "Sharded output and inputs must have the same shard orientation.\nmemory_config: move the result afterwards"
+        )
     if axis < rank - 2:
         return "Only width or height concat on sharded tensors\nmemory_config: ask for interleaved memory"
     if not joins_in_place(sources[0], axis):
@@ -149,15 +157,18 @@ def shards_refusal(
 
 
 def _unlike_shards(sources: Sequence[TensorSpec]) -> Iterator[str]:
-    """The differences between the shards of several tensors, in the library's order."""
+    """The differences between the memories of several tensors, in the library's order."""
     first, way_out = sources[0].memory_config, "\nconcat: shard all tensors over the same cores"
     for other in (tensor.memory_config for tensor in sources[1:]):
-        if not other.is_sharded():
+        if other.is_sharded() is not first.is_sharded():
             yield MIXED
-        elif other.shard_spec is None or first.shard_spec is None or other.shard_spec.grid != first.shard_spec.grid:
-            yield f"Sharded tensors must have the same grid.{way_out}"
-        elif other.memory_layout is not first.memory_layout:
-            yield f"Sharded tensors must have the same memory layout.{way_out}"
+        elif first.shard_spec is not None:
+            if other.shard_spec is None or other.shard_spec.grid != first.shard_spec.grid:
+                yield f"Sharded tensors must have the same grid.{way_out}"
+            elif other.memory_layout is not first.memory_layout:
+                yield f"Sharded tensors must have the same memory layout.{way_out}"
+            elif other.shard_spec.orientation is not first.shard_spec.orientation:
+                yield f"Sharded tensors must have the same shard orientation.{way_out}"
 
 
 def _transfers_refusal(sources: Sequence[TensorSpec], result: TensorSpec) -> str | None:
@@ -254,8 +265,10 @@ def plan_concat(
     ``cores`` are those that may be used where pages are joined; None for all.
     """
     require_cores(cores, spec, "concat")
-    require_one_shape(sources, axis)
     where = DRAM_MEMORY_CONFIG if place is None else place
+    if where.is_sharded() or sources[0].memory_config.is_sharded():
+        cores = None  # which the library does not look at
+    require_one_shape(sources, axis, alone=cores is not None)
 
     def write(builder: PlanBuilder, *inputs: PlanTensor) -> PlanTensor:
         return _Concat(builder, axis, where, groups, cores).joined(inputs)
@@ -279,6 +292,8 @@ class _Concat:
         builder, sources = self.builder, [tensor.spec for tensor in inputs]
         if len(inputs) == 1:
             return placed(builder, inputs[0], self.place, "output")
+        if self.cores is not None:
+            return self._by_some_cores(inputs)
         if not any(_is_ragged(tensor, self.axis) for tensor in sources):
             layout = _joined_layout(sources)
             alike = [in_other_layout(builder, tensor, layout, f"{tensor.name}.alike") for tensor in inputs]
@@ -299,6 +314,28 @@ class _Concat:
         builder.free(joined, *spent)
         return result
 
+    def _by_some_cores(self, inputs: Sequence[PlanTensor]) -> PlanTensor:
+        """Interleaved tensors joined by cores that may be used: as they are, whatever their padding."""
+        builder, first = self.builder, inputs[0].spec
+        if first.layout is Layout.ROW_MAJOR:
+            self._require_aligned(inputs)
+        layout = _joined_layout([tensor.spec for tensor in inputs])
+        alike = [
+            in_other_layout(builder, tensor, layout, f"{tensor.name}.alike", cores=self.cores) for tensor in inputs
+        ]
+        specs = [tensor.spec for tensor in alike]
+        _require_one_format(*(tensor.data_format for tensor in specs))
+        ragged = any(_is_ragged(tensor, self.axis) for tensor in specs)
+        by_bands = ragged and self._joins_bands(specs)
+        if ragged and not by_bands:
+            builder.leave_out_values(
+                "concat: with sub_core_grids the real library joins tiles with their padding along the axis, as if it "
+                "were part of them; leave sub_core_grids out"
+            )
+        result = self._paged(alike, "output", ragged=by_bands)
+        builder.free_own(*alike, keep=inputs)
+        return result
+
     def _joins_bands(self, sources: Sequence[TensorSpec]) -> bool:
         """Whether one program joins the rows of padded interleaved tiles; its buffers must fit the free L1."""
         rank, places = len(sources[0].shape), [self.place, *(tensor.memory_config for tensor in sources)]
@@ -310,20 +347,28 @@ class _Concat:
         needed = sum(buffer.size_bytes for buffer in ragged_buffers(sources, result, spec))
         return needed <= self.builder.free_l1.beside(result, spec)[0]
 
-    def _ends_unaligned(self, inputs: Sequence[PlanTensor]) -> bool:
+    def _ends_unaligned(self, inputs: Sequence[PlanTensor], *, padded: bool = False) -> bool:
         """Whether the concatenated rows end at unaligned addresses; a block float counts as one byte.
 
-        Rows include the padding of their shards, vectors do not.
+        Rows include the padding of their shards, vectors only if asked for ``padded`` ones.
         """
         spec = self.builder.device_spec
         if self.axis != len(inputs[0].spec.shape) - 1:
             return False
         for tensor in (source.spec for source in inputs):
-            columns = tensor.shape[-1] if len(tensor.shape) == 1 else tensor.padded_shape[-1]
-            memory = spec.dram if tensor.memory_config.buffer_type is BufferType.DRAM else spec.l1
-            if columns * (tensor.data_format.element_bytes or 1) % memory.alignment_bytes:
+            columns = tensor.shape[-1] if len(tensor.shape) == 1 and not padded else tensor.padded_shape[-1]
+            alignment_bytes = page_alignment_bytes(tensor.memory_config, spec)
+            if columns * (tensor.data_format.element_bytes or 1) % alignment_bytes:
                 return True
         return False
+
+    def _require_whole_vectors(self, inputs: Sequence[PlanTensor]) -> None:
+        """Raises DeviceError for vectors that only their padding in shards ends at unaligned addresses."""
+        if self.axis == 0 and self._ends_unaligned(inputs, padded=True):
+            raise DeviceError(
+                f"Index is out of bounds for the rank, should be between 0 and 0 however is {(1 << 64) - 1}\n"
+                "concat: give vectors that fill their shards, or reshape them to rank 2"
+            )
 
     def _aligned(
         self, inputs: Sequence[PlanTensor], name: str, *, consumed: bool = False
@@ -334,6 +379,7 @@ class _Concat:
         ``consumed`` inputs.
         """
         if not self._ends_unaligned(inputs):
+            self._require_whole_vectors(inputs)
             return self._in_place(inputs, name), list(inputs) if consumed else []
         builder, last = self.builder, max(self.axis, 1)
         if self.axis == 0:
@@ -359,21 +405,28 @@ class _Concat:
         first, place, builder = inputs[0].spec, self.place, self.builder
         if not first.memory_config.is_sharded():
             return self._interleaved(inputs, name)
-        in_l1 = all(tensor.in_l1 for tensor in inputs)
-        if self.groups > 1 and not all(tensor.in_l1 for tensor in inputs if tensor.spec.memory_config.is_sharded()):
+        in_dram = place.is_sharded() and place.buffer_type is BufferType.DRAM
+        if in_dram or not all(tensor.in_l1 for tensor in inputs):  # no core joins shards there
+            return self._by_page(inputs, name)
+        if place.is_sharded() or joins_in_place(first, self.axis):
+            return self._of_shards(inputs, name)
+        gathered = [placed(builder, tensor, place, f"{tensor.name}.interleaved") for tensor in inputs]
+        result = self._interleaved(gathered, name)
+        builder.free_own(*gathered, keep=inputs)
+        return result
+
+    def _by_page(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
+        """Shards joined page by page, rows only where pages are whole rows on both sides; others are gathered first."""
+        first, builder = inputs[0].spec, self.builder
+        if self.groups > 1:
             raise DeviceError(
                 f"Groups > 1 is not supported for DRAM-sharded concat (groups={self.groups} was provided). Move the "
                 "inputs and output to L1 sharding, or unshard them first.\ngroups: leave it out"
             )
-        apart = place.is_sharded() and place.buffer_type is BufferType.DRAM  # no core joins shards there
-        if (apart or not (place.is_sharded() or in_l1)) and not _cuts_rows(first):
-            if (refused := next(_unlike_shards([tensor.spec for tensor in inputs]), None)) is not None:
-                raise DeviceError(refused)
-            return self._interleaved(inputs, name) if apart else self._paged(inputs, name)  # read in place
-        if not apart and (place.is_sharded() or (in_l1 and joins_in_place(first, self.axis))):
-            return self._of_shards(inputs, name)
-        between = DRAM_MEMORY_CONFIG if apart else place
-        gathered = [placed(builder, tensor, between, f"{tensor.name}.interleaved") for tensor in inputs]
+        cuts_rows = any(place.memory_layout in (BLOCK, WIDTH) for place in (first.memory_config, self.place))
+        if first.layout is Layout.TILE or not cuts_rows:
+            return self._paged(inputs, name)
+        gathered = [placed(builder, tensor, DRAM_MEMORY_CONFIG, f"{tensor.name}.interleaved") for tensor in inputs]
         result = self._interleaved(gathered, name)
         builder.free_own(*gathered, keep=inputs)
         return result
@@ -392,13 +445,14 @@ class _Concat:
         refused = shards_refusal(specs, joined.spec, self.axis, self.groups, spec.l1.alignment_bytes)
         pair = len(inputs) == 2 and place.memory_layout is HEIGHT and by_columns
         buffers: tuple[CircularBuffer, ...] = ()
-        if refused is None and len(joined.spec.shape) == 1 and place.memory_layout is HEIGHT:  # page by page
+        by_page = len(joined.spec.shape) == 1 and place.memory_layout is HEIGHT
+        if refused is None and by_page:
             buffers = page_buffers(specs, joined.spec, spec)
         elif refused is None:
             turns = pair and specs[0].layout is Layout.TILE
             buffers = turned_buffers(inputs, joined, spec) if turns else shard_views(inputs, joined, spec, pair=pair)
         groups = self.groups if pair else 1
-        self._run(inputs, joined, groups, buffers=buffers, dataflow=pair, refused=refused)
+        self._run(inputs, joined, groups, buffers=buffers, dataflow=pair or by_page, refused=refused)
         if sharded:
             return joined
         result = placed(self.builder, joined, self.place, name)
@@ -407,26 +461,31 @@ class _Concat:
 
     def _interleaved(self, inputs: Sequence[PlanTensor], name: str) -> PlanTensor:
         """Pages joined; rows for columns of shards are distributed afterwards."""
-        if self._ends_unaligned(inputs) and inputs[0].spec.layout is Layout.ROW_MAJOR:
+        in_rows = inputs[0].spec.layout is Layout.ROW_MAJOR
+        if in_rows:
+            self._require_aligned(inputs)
+        if not in_rows or self.place.memory_layout not in (BLOCK, WIDTH):
+            return self._paged(inputs, name)
+        require_shard_spec(self.place, in_rows=True)
+        joined = replace(self, place=DRAM_MEMORY_CONFIG)._paged(inputs, f"{name}.interleaved")
+        result = placed(self.builder, joined, self.place, name)
+        self.builder.free(joined)
+        return result
+
+    def _require_aligned(self, inputs: Sequence[PlanTensor]) -> None:
+        """Raises DeviceError for concatenated rows that end at unaligned addresses."""
+        if self._ends_unaligned(inputs, padded=True):
             raise DeviceError(
                 "Current concat implementation requires aligned last dim when concatting on last dim\n"
                 "concat: move the tensors to interleaved memory before, or give rows of whole alignments"
             )
-        if inputs[0].spec.layout is Layout.ROW_MAJOR and (text := blocks_in_dram(self.place)) is not None:
-            raise DeviceError(text)  # by the program that would deal them
-        result = self._spec([tensor.spec for tensor in inputs])
-        if not _cuts_rows(result):
-            return self._paged(inputs, name)
-        joined = replace(self, place=DRAM_MEMORY_CONFIG)._paged(inputs, f"{name}.interleaved")
-        dealt = copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, joined, result, name)
-        self.builder.free(joined)
-        return dealt
 
     def _paged(self, inputs: Sequence[PlanTensor], name: str, *, ragged: bool = False) -> PlanTensor:
         specs = [tensor.spec for tensor in inputs]
         result = PlanTensor(name, self._spec(specs))
-        if not specs[0].memory_config.is_sharded() and any(tensor.memory_config.is_sharded() for tensor in specs):
-            raise DeviceError(MIXED)
+        result.spec.require_on(self.builder.device_spec)
+        if (refused := next(_unlike_shards(specs), None)) is not None:
+            raise DeviceError(refused)
         buffers = (ragged_buffers if ragged else page_buffers)(
             specs, result.spec, self.builder.device_spec, within=self.cores
         )
@@ -444,11 +503,6 @@ class _Concat:
         shapes = tuple(tensor.shape for tensor in specs)
         op = Concatenate(axis=self.axis, shapes=shapes, groups=groups, cores=cores)
         return self.builder.run(CONCAT, op, inputs, result, key=("concat", op, specs, result.spec), **how)
-
-
-def _cuts_rows(tensor: TensorSpec) -> bool:
-    """Whether a page is a part of a row."""
-    return tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in (BLOCK, WIDTH)
 
 
 def _shards_of_result(sources: Sequence[TensorSpec], by_columns: bool) -> MemoryConfig:

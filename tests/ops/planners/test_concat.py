@@ -2,7 +2,7 @@
 
 import pytest
 
-from device.cores import first_cores
+from device.cores import core_rectangle, first_cores
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
@@ -101,16 +101,60 @@ def test_block_shards_that_pad_a_vector_are_not_turned():
         plan_concat([source, source], 0, N150)
 
 
+GATHERED = ["ShardedToInterleaved"] * 2
+
+
 @pytest.mark.parametrize(
     ("source", "result", "names"),
     [
         ("64x64 tile height/32x64/2", "height/64x64/2 dram", ["Concat"]),  # read where they lie
         ("64x64 tile width/64x32/2", "height/64x64/2 dram", ["Concat"]),
-        ("64x64 height/32x64/2", "width/128x32/2 dram", ["Concat", "InterleavedToSharded"]),  # rows are dealt behind
-        ("64x64 width/64x32/2", "height/64x64/2 dram", ["ShardedToInterleaved"] * 2 + ["Concat"]),  # parts of rows
+        # pages of rows are whole rows on both sides
+        ("64x64 height/32x64/2", "width/128x32/2 dram", [*GATHERED, "Concat", "InterleavedToSharded"]),
+        ("64x64 width/64x32/2", "height/64x64/2 dram", [*GATHERED, "Concat"]),
+        # shards in DRAM go to any shards
+        ("64x64 tile block/64x32/2x1 dram", "width/128x32/2", ["Concat"]),
+        ("64x24 width/64x8/3 dram", "height/32x24/4", ["Copy", "Copy", "Concat"]),
+        ("64x24 width/64x8/3 dram", "width/128x8/3", ["Copy", "Copy", "Concat", "InterleavedToSharded"]),
     ],
 )
-def test_shards_are_joined_page_by_page_into_shards_in_dram(source, result, names):
+def test_shards_are_joined_page_by_page_where_some_are_in_dram(source, result, names):
     tensor = tensor_spec(source)
     steps = plan_concat([tensor, tensor], 0, N150, place=place(result)).steps
     assert [step.name.removesuffix("DeviceOperation") for step in steps if isinstance(step, Operation)] == names
+
+
+@pytest.mark.parametrize(
+    ("sources", "first"),
+    [
+        (("160 height/1x160/4 dram", "32 width/1x7/7"), "Index is out of bounds for the rank, should be between 0 and"),
+        (
+            ("64x64 tile block/64x32/2x1 dram", "64x64 tile block/32x64/2x1 dram col"),
+            "Sharded tensors must have the same shard o",
+        ),
+    ],
+)
+def test_tensors_that_are_not_joined(sources, first):
+    axis = len(tensor_spec(sources[0]).shape) - 1
+    with pytest.raises(DeviceError, match=f"^{first}"):
+        plan_concat([tensor_spec(source) for source in sources], axis, N150, place=place("dram"))
+
+
+SOME = core_rectangle(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "axis", "known"),
+    [("64x64", 1, True), ("64x64 tile", 0, True), ("64x40 tile", 1, True), ("33x64 tile", 0, False)],
+)
+def test_some_cores_join_tensors_as_they_are(source, axis, known):
+    """Padding of tiles is joined like elements, but along rows."""
+    plan = plan_concat([tensor_spec(source)] * 2, axis, N150, cores=SOME)
+    (step,) = plan.steps
+    assert {buffer.cores.num_cores() <= 4 for buffer in step.circular_buffers} == {True}
+    assert (plan.without_values is None) is known
+
+
+def test_some_cores_do_not_turn_rows_that_end_unaligned():
+    with pytest.raises(DeviceError, match=r"^Current concat implementation requires aligned last dim"):
+        plan_concat([tensor_spec("64x3")] * 2, 1, N150, cores=SOME)
