@@ -364,7 +364,12 @@ L1_BLOCK_SHARDED_MEMORY_CONFIG = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, 
 
 
 def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemoryLayout, shards: ShardSpec) -> None:
-    """Raises DeviceError, with the real library's first line, for shards that cannot hold a padded matrix."""
+    """Raises DeviceError, with the real library's first line, for shards that cannot hold a padded matrix.
+
+    The shards of an interleaved memory config, which some calls make, hold nothing.
+    """
+    if memory_layout is TensorMemoryLayout.INTERLEAVED:
+        return
     shard_rows, shard_cols = shards.shape
     high, wide, cores = div_up(rows, shard_rows), div_up(cols, shard_cols), shards.num_cores()
     problem = (layout is Layout.TILE and ragged_tiles(shards)) or None
@@ -389,7 +394,11 @@ def check_shards(rows: int, cols: int, layout: Layout, memory_layout: TensorMemo
 
 def ragged_tiles(shards: ShardSpec) -> str | None:
     """The real library's error text for shards that are not whole tiles; None if they are."""
-    rows, cols = shards.shape
+    return ragged(*shards.shape)
+
+
+def ragged(rows: int, cols: int) -> str | None:
+    """The real library's error text for sides of shards that are not whole tiles; None if they are."""
     if rows % TILE == cols % TILE == 0:
         return None
     return f"Physical shard shape ({rows}, {cols}) must be tile {{{TILE}, {TILE}}} sized!"

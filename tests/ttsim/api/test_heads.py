@@ -292,3 +292,35 @@ def test_heads_are_moved_into_given_shards(device):
 )  # fmt: skip
 def test_places_and_shapes_that_programs_of_heads_refuse(device, call, text):
     assert refusal(lambda: call(device)).startswith(f"Device: {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "bytes_"),
+    [
+        # Two cores of 8 heads each, as large as 4 tiles; a column of 2 tiles on its way through the matrix unit
+        ("2x1x64x768 tile block/64x384/2x2", 8, 2 * 2 * 2048),
+        # A core of one head: parts of two heads of half a tile have no tiles
+        ("1x1x32x96 tile block/32x96/1x1", 1, 2 * 2048),
+    ],
+)
+def test_other_heads_than_the_kernels_take_are_planned_without_values(device, text, count, bytes_):
+    x, heights = put(device, text), ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+
+    def split(tensor):
+        cores = ttnn.CoreCoord(8, 8)
+        return ttnn.experimental.split_query_key_value_and_split_heads(
+            tensor, cores, num_heads=count, memory_config=heights
+        )
+
+    assert ttnn.graph.query_op_constraints(split, device, x).resource_usage.cb_peak_size_per_core == bytes_
+    with pytest.raises(ttnn.NotSimulatedError, match="the kernels of ttnn take 2 heads of one image on each core"):
+        split(x)
+
+
+def test_shards_of_fewer_heads_than_cores_have_no_rows(device):
+    x = put(device, "1x1x32x126 tile block/32x32/4x1")
+    line = r"^Physical shard shape \(0, 42\) must be tile {32, 32} sized!"
+    with pytest.raises(ttnn.DeviceError, match=line):
+        ttnn.experimental.split_query_key_value_and_split_heads(
+            x, ttnn.CoreCoord(8, 8), num_heads=1, memory_config=ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG
+        )
