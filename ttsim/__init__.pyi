@@ -75,6 +75,7 @@ from ttsim.api.modules import (
 from ttsim.api.normalization import (
     create_layer_norm_reciprocals as create_layer_norm_reciprocals, layer_norm as layer_norm, rms_norm as rms_norm,
 )
+from ttsim.api.outer import outer as outer
 from ttsim.api.pad import fill_implicit_tile_padding as fill_implicit_tile_padding, pad as pad
 from ttsim.api.pool import (
     adaptive_avg_pool2d as adaptive_avg_pool2d, adaptive_max_pool2d as adaptive_max_pool2d, avg_pool2d as avg_pool2d,

@@ -146,6 +146,7 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
         Form("x, [ttsim.UnaryOpType.ABS, ttsim.UnaryOpType.RECIP]", lambda x: 1 / np.abs(x), steps=3),
         Form("x, [ttsim.UnaryOpType.NEG, ttsim.UnaryOpType.RELU]", lambda x: np.maximum(-x, 0), GENERAL),
     ),
+    "outer": (Form("x, y", lambda x, y: x[..., :, None] * y[..., None, :], ("bfloat16", "float32"), 3),),
     "l1_loss": (Form("x, y", lambda x, y: np.abs(x - y), GENERAL, 2),),
     "mse_loss": (Form("x, y", lambda x, y: (x - y) ** 2, GENERAL, 3),),
     "div": _DIVISIONS,
@@ -190,6 +191,7 @@ FORMS: Final[Mapping[str, Sequence[Form]]] = {
     **{name: _pair_forms(row.operation, row.kind) for name, row in (PAIR_FUNCTIONS | IN_PLACE).items()},
 }
 IMAGES: Final = ("glu", "reglu", "geglu", "swiglu", "var_hw", "std_hw")  # of tensors of rank 4
+VECTORS: Final = ("outer",)
 
 
 @operation(*FORMS)
@@ -198,7 +200,12 @@ def combination(draft: Draft) -> Step:
     name = draft.function
     form = draft.pick(FORMS[name])
     dtype, letters = draft.pick(form.dtypes), sorted(set(re.findall(r"\b[xyz]\b", form.arguments)))
-    sides = (draft.pick((1, 2)), 1, draft.pick((32, 40)), 64 * draft.pick((1, 2))) if name in IMAGES else draft.shape()
+    if name in IMAGES:
+        sides: tuple[int, ...] = (draft.pick((1, 2)), 1, draft.pick((32, 40)), 64 * draft.pick((1, 2)))
+    elif name in VECTORS:
+        sides = (draft.pick((1, 2)), draft.pick((1, 7, 32, 50)))
+    else:
+        sides = draft.shape()
     operands = {letter: _operand(draft, letter, sides, dtype) for letter in letters}
     draft.call(re.sub(r"\b[xyz]\b", lambda found: str(operands[found[0]]), form.arguments))
     whole = dtype in INTEGERS

@@ -51,6 +51,8 @@ NUMBERS = {
     "multigammaln(ttsim.where(x, 4.5, 3.0))": np.where(
         X != 0, np.log(np.pi**4 * 105 / 16 * 6 * 15 / 8 * 2), np.log(np.pi**4 * 2 * 3 / 8)
     ),
+    "outer(x, y)": X[..., :, None] * Y[..., None, :],
+    "outer(ttsim.repeat(x, (2, 1)), y)": (X[..., :, None] * Y[..., None, :]).repeat(2, axis=0),
     "prelu(x, 0.5)": np.where(X < 0, X / 2, X),
     "prelu(x, y)": np.where(X < 0, X * Y, X),
     "prelu(ttsim.reshape(x, (1, 4, 1)), y)": np.where(X < 0, X * Y, X).reshape(1, 4, 1),
@@ -130,6 +132,14 @@ def test_integers_are_divided_by_operations_of_their_own(device):
     ("call", "line"),
     [
         ('div(x, y, rounding_mode="ceil")', "Incorrect rounding mode (expected None, 'trunc', or 'floor')"),
+        (
+            "outer(x, ttsim.typecast(x, ttsim.float32))",
+            "ttnn.outer: inputs must have the same dtype, but got DataType::",
+        ),
+        (
+            "outer(*2 * [ttsim.typecast(x, ttsim.uint16)])",
+            "ttnn.outer: unsupported dtype (got DataType::UINT16 and Dat",
+        ),
         ("clamp(x)", "Only one of 'min' or 'max' can be None. Please provide one value"),
         ("clamp(x, min=0, max=1.0)", "std::get: wrong index for variant"),
         ("glu(x)", "ShapeBase[] index out of range. 3 not in [-4, 2)"),
@@ -370,3 +380,16 @@ def test_a_quotient_without_a_number_lies_where_its_division_puts_it(device):
     y = ttsim.ones((1, 32), ttsim.bfloat16, ttsim.TILE_LAYOUT, device, place)
     result = ttsim.div_no_nan(x, y, memory_config=ttsim.L1_BLOCK_SHARDED_MEMORY_CONFIG)
     assert result.memory_config().memory_layout is ttsim.TensorMemoryLayout.HEIGHT_SHARDED
+
+
+def test_a_matmul_of_two_vectors_is_their_outer_product(device):
+    x, y = on(device, X), on(device, Y)
+
+    def programs(*operands):
+        with ttsim.profile(device) as profile:
+            ttsim.outer(*operands)
+        return [run.name for run in profile.runs()][-1]
+
+    assert programs(x, y) == "MatmulDeviceOperation"
+    assert programs(ttsim.repeat(x, (2, 1)), y) == "BinaryNgDeviceOperation"
+    assert programs(*(ttsim.typecast(tensor, ttsim.float32) for tensor in (x, y))) == "BinaryNgDeviceOperation"
