@@ -124,10 +124,10 @@ def along_an_axis(
             ("largest", 1, between), ("shifted", tiles if whole else 1, between), ("step", 1, between),
         )  # fmt: skip
 
-    buffers = _buffers(line(length, whole=True), cores)
-    if spec.l1.base_bytes + sum(buffer.size_bytes for buffer in buffers) <= SMALL_BYTES:
-        return buffers
-    return _buffers(line(BUFFERING, whole=False), cores)
+    # The library counts two tiles of padding and scalers, in the format of the source
+    expected_bytes = (2 * length + 2) * source.tile_bytes + (2 * length + 3) * between.tile_bytes
+    whole = spec.l1.base_bytes + expected_bytes <= SMALL_BYTES
+    return _buffers(line(length if whole else BUFFERING, whole=whole), cores)
 
 
 def in_shards(

@@ -96,6 +96,20 @@ def test_circular_buffers(source, options, sizes, cores):
 
 
 @pytest.mark.parametrize(
+    ("rows", "input_bytes"),
+    [
+        # 105,824 B below the buffers, 132 tiles of 1,088 B and 133 of 2,048 B: 521,824 of 524,288 B
+        (2080, 65 * 1088),
+        (2112, 2 * 1088),  # 134 and 135 tiles: 528,096 B
+    ],
+)
+def test_whole_columns_in_half_a_mebibyte(rows, input_bytes):
+    source = tiles(1, 1, rows, 64, data_format=BFLOAT8_B)
+    ((sizes, _),) = programs(plan_softmax(SoftmaxArguments(source=source, axis=-2, stable=True, fp32_dest=False), SPEC))
+    assert sizes[0] == input_bytes
+
+
+@pytest.mark.parametrize(
     ("fp32_dest", "blocks"),
     [
         (True, {5: 8, 6: 6, 9: 9, 10: 12, 15: 16, 21: 24}),
