@@ -10,7 +10,7 @@ from typing import Any
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig, ShardSpec
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardSpec
 from device.numbers.formats import BFLOAT16, UINT8, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -344,12 +344,7 @@ def placed(
 
 
 def dealt(builder: PlanBuilder, source: PlanTensor, place: MemoryConfig, name: str) -> PlanTensor:
-    """An interleaved tensor in shards, as a program that deals shards puts it in L1, and `placed` in DRAM.
-
-    Raises DeviceError for shards that the program does not deal.
-    """
-    if place.buffer_type is BufferType.DRAM:
-        return placed(builder, source, place, name)
+    """An interleaved tensor in shards, by the program that deals them; raises DeviceError for others."""
     require_shard_spec(place, in_rows=source.spec.layout is Layout.ROW_MAJOR)
     result = source.spec.changed(memory_config=place)
     if (refused := dealing_refusal(source.spec, place, builder.device_spec)) is not None:

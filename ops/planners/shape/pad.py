@@ -232,7 +232,7 @@ class _Pad:
             return result
         between = MemoryConfig(buffer_type=where.buffer_type)
         padded = self._program(read, padding, f"{name}.interleaved", between, shape)
-        result = dealt(builder, padded, where, name)
+        result = (placed if where.buffer_type is BufferType.DRAM else dealt)(builder, padded, where, name)
         builder.free(padded, read)
         return result
 

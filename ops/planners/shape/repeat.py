@@ -1,7 +1,7 @@
 """Plans that repeat a tensor along its axes. Rules: ttnn 0.81.1 (data_movement/repeat) and recorded plans."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from operator import mul
 
@@ -10,37 +10,40 @@ from device.memory.layouts import TensorSpec
 from device.memory.memory_config import (
     DRAM_MEMORY_CONFIG,
     L1_MEMORY_CONFIG,
+    TILE,
     BufferType,
     Layout,
     MemoryConfig,
+    ShardOrientation,
     TensorMemoryLayout,
 )
-from device.numbers.formats import BFLOAT4_B, BFLOAT16, FLOAT32, INT32, UINT8
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32, UINT8
 from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.copies import written_or_copied
 from ops.planners.shape.permute import seen
 from ops.planners.shape.to_layout import in_other_layout
-from ops.planners.to_config import placed, untilized_rows
-from ops.programs.buffer_shapes import in_dram, is_uneven, shard_counts
-from ops.programs.data_movement.conversions import copied, filled
+from ops.planners.to_config import dealt, placed, untilized_rows
+from ops.programs.buffer_shapes import in_dram
+from ops.programs.data_movement.conversions import filled
 from ops.programs.data_movement.copy import Conversion
-from ops.programs.data_movement.permute import with_shards
-from ops.programs.data_movement.placement import blocks_in_dram, refuse_other_width, viewed
+from ops.programs.data_movement.movement import format_of_rows
+from ops.programs.data_movement.placement import viewed
 from ops.programs.data_movement.repeat import (
     RepeatTensor,
+    chosen_place,
     generated_buffers,
-    lies_in_parts,
+    grown_shards,
     older_buffers,
-    repeated_place,
+    pages_are_whole,
     row_page_bytes,
     stays_on_cores,
 )
 
 RANK = 4  # of tensors that generated code repeats
 GENERATED_FORMATS = (BFLOAT16, FLOAT32, INT32)  # whose elements it repeats
-BY_COLUMNS = (TensorMemoryLayout.WIDTH_SHARDED, TensorMemoryLayout.BLOCK_SHARDED)
+HOT_CORES = 8  # of a row of cores whose shards all cores read too slowly
 GENERATED, OLDER = "RepeatCodegenDeviceOperation", "RepeatDeviceOperation"
 OLDER_FORMATS = (
     "Can only work with UINT16, BFLOAT16, UINT32, INT32, FLOAT32 data types\ninput_tensor: typecast uint8 first"
@@ -145,230 +148,238 @@ def _repeated(
     builder: PlanBuilder, source: PlanTensor, counts: tuple[int, ...], place: MemoryConfig | None
 ) -> PlanTensor:
     """The tensor along all axes."""
-    rank = max(len(counts), len(source.spec.shape))
+    spec, rank = builder.device_spec, max(len(counts), len(source.spec.shape))
     times = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - len(source.spec.shape)) + source.spec.shape
-    result = tuple(side * count for side, count in zip(shape, times, strict=True))
+    tensor = seen(source, shape)
     if len(shape) > len(source.spec.shape) and source.spec.layout is Layout.ROW_MAJOR:
-        viewed(source.spec, shape, builder.device_spec)  # refuses padding in shards
+        tensor = PlanTensor(source.name, viewed(source.spec, shape, spec))  # refuses padding in shards
+    where = replace(source.spec.memory_config, shard_spec=None) if place is None else place
     if all(count == 1 for count in times):
-        where = source.spec.memory_config if place is None else place
-        if source.spec.layout is Layout.TILE and where.is_sharded() and where.shard_spec is None:
-            tiles = TensorSpec(source.spec.shape, source.spec.data_format, Layout.TILE).padded_shape
-            where = with_shards(source.spec, tiles, where, builder.device_spec)
-        return seen(placed(builder, source, where, "output"), result)
+        return placed(builder, tensor, _place_of_one(tensor.spec, source.spec.memory_config, where, spec), "output")
     if not shape:
         raise DeviceError("repeat does not support rank 0 tensors\ninput_tensor: reshape it to one axis")
-    repeated = _Repeat(builder, source.spec, times, result).written(seen(source, shape), place)
-    spec = repeated.spec
-    padded = (*result[:-1], spec.padded_shape[-1]) if spec.layout is Layout.ROW_MAJOR else None
-    return PlanTensor(repeated.name, spec.changed(shape=result, padded_shape=padded))
+    by_code = _ByCode.of(tensor.spec, times, _resolved(tensor.spec, times, where, spec))
+    if not by_code.is_demoted and by_code.is_supported(builder):
+        return by_code.written(builder, tensor)
+    return _by_older_program(builder, tensor, times, where)
 
 
-class _Repeat:
-    """A tensor that is repeated along at least one axis."""
+def _place_of_one(tensor: TensorSpec, current: MemoryConfig, place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:
+    """Where a tensor goes that is repeated once: in a scheme without shards, where it was, or into chosen ones."""
+    if not place.is_sharded() or place.shard_spec is not None:
+        return place
+    if (current.memory_layout, current.buffer_type) == (place.memory_layout, place.buffer_type):
+        return current
+    return chosen_place(place, tensor, tensor.padded_shape, _orientation(tensor), spec)
 
-    def __init__(
-        self, builder: PlanBuilder, source: TensorSpec, times: tuple[int, ...], result: tuple[int, ...]
-    ) -> None:
-        self.builder, self.counts, self.result, self.source = builder, times, result, source
-        self.use(_joined(source, times) if 2 <= len(times) <= RANK else times)
 
-    def use(self, times: tuple[int, ...]) -> None:
-        """Repeats by these counts."""
-        self.times, self.axes = times, [axis for axis, count in enumerate(times) if count > 1]
+def _orientation(tensor: TensorSpec) -> ShardOrientation:
+    shards = tensor.memory_config.shard_spec
+    return ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
 
-    def written(self, tensor: PlanTensor, place: MemoryConfig | None) -> PlanTensor:
-        """The result, by programs on the tensor itself, or on its interleaved rows, which lose their padding."""
-        spec, ragged = tensor.spec, tensor.spec.layout is Layout.TILE and self.ends_within_tiles(tensor.spec)
-        generated, sharded = 2 <= len(self.times) <= RANK, tensor.spec.memory_config.is_sharded()
-        if generated and not self.has_room(spec, place, ragged=ragged):
-            generated = False
-            self.use(self.counts)
-        own = sharded and not ragged and self.on_own_cores(spec)
-        self.require_rows(spec, place, own=own and _cuts_rows(spec))
-        by_generated = generated and not ragged and not _cuts_rows(spec)
-        direct = own if not by_generated else _fills_shards(spec)
-        direct_place = own or (by_generated and not self.widens_parts(spec) and not in_dram(spec))
-        where = self.where(spec, place, direct=direct_place, ragged=ragged)
-        if not (sharded or where.is_sharded()) or direct:
-            return self.interleaved(tensor, where, "output", ragged=ragged, generated=generated)
-        to_dram = generated and not (spec.data_format.is_block and ragged)
-        apart = DRAM_MEMORY_CONFIG if to_dram else L1_MEMORY_CONFIG
-        gathered = placed(self.builder, tensor, apart, "gathered") if sharded else tensor
-        if generated and not ragged:
-            return self.by_programs(gathered, where, "output", generated=True)
-        name = "joined" if where.is_sharded() else "output"
-        between = MemoryConfig(buffer_type=where.buffer_type)
-        result = self.interleaved(gathered, between, name, ragged=ragged, generated=generated)
-        if not where.is_sharded():
-            return result
-        dealt = placed(self.builder, result, where, "output")
-        self.builder.free_own(result)
-        return dealt
 
-    def has_room(self, spec: TensorSpec, place: MemoryConfig | None, *, ragged: bool) -> bool:
-        """Whether generated code has room for rows: two pages in an empty L1, and one page in the free L1.
+def _resolved(tensor: TensorSpec, times: tuple[int, ...], place: MemoryConfig, spec: DeviceSpec) -> MemoryConfig:
+    """The memory that generated code aims at: shards that are not given follow the tensor's, or are chosen."""
+    if not place.is_sharded() or place.shard_spec is not None:
+        return place
+    axes, rank = [axis for axis, count in enumerate(times) if count != 1], len(times)
+    if len(axes) == 1 and stays_on_cores(tensor, axes[0], place):
+        return replace(place, shard_spec=grown_shards(tensor.shards, axes[0], rank, times[axes[0]]))
+    result = TensorSpec(tuple(map(mul, tensor.shape, times)), tensor.data_format, tensor.layout)
+    return chosen_place(place, tensor, result.padded_shape, _orientation(tensor), spec)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByCode:
+    """Generated programs, each along an axis, that repeat a tensor of at most four axes; tiles with padding as rows."""
+
+    tensor: TensorSpec
+    counts: tuple[int, ...]  # of all axes
+    place: MemoryConfig
+    times: tuple[int, ...]  # of the programs
+    axes: tuple[int, ...]  # of the programs, in order
+    gathers: bool  # the tensor into interleaved DRAM first
+    by_rows: bool
+    last: MemoryConfig  # that the last program writes
+
+    @classmethod
+    def of(cls, tensor: TensorSpec, counts: tuple[int, ...], place: MemoryConfig) -> "_ByCode":
+        """The programs of a tensor: of tiles from the first axis on, of rows from the last."""
+        shape, current, rank = tensor.shape, tensor.memory_config, len(counts)
+        tiled = tensor.layout is Layout.TILE
+        ragged = tiled and rank > 1 and any(side % TILE for side in shape[-2:])
+        by_rows = ragged and any(count > 1 for count in counts[-2:])
+        whole = pages_are_whole(shape, tensor.layout, current)
+        times = list(counts)
+        for axis in range(rank - (3 if tiled and not by_rows else 2)):  # sides of 1 leave their count to the next axis
+            if shape[axis] == 1 and times[axis] > 1 and times[axis + 1] > 1:
+                times[axis + 1] *= times[axis]
+                times[axis] = 1
+        axes = [axis for axis, count in enumerate(times) if count > 1]
+        direct = not by_rows and pages_are_whole(tuple(map(mul, shape, counts)), tensor.layout, place)
+        return cls(
+            tensor=tensor,
+            counts=counts,
+            place=place,
+            times=tuple(times),
+            axes=tuple(axes if tiled and not by_rows else axes[::-1]),
+            gathers=current.is_sharded() and (by_rows or not whole),
+            by_rows=by_rows,
+            last=place if direct else _interleaved(place),
+        )
+
+    @property
+    def between(self) -> MemoryConfig:
+        """The memory of all but the last program's results."""
+        return DRAM_MEMORY_CONFIG if self.gathers else _interleaved(self.tensor.memory_config)
+
+    @property
+    def is_demoted(self) -> bool:
+        """Whether cores that repeat their own shards are faster than generated code, as the library measured it."""
+        tensor, place, rank = self.tensor, self.place, len(self.counts)
+        current, in_rows = tensor.memory_config, tensor.layout is Layout.ROW_MAJOR
+        if current.shard_spec is None:
+            return False
+        repeated = [axis for axis, count in enumerate(self.counts) if count != 1]
+        if in_rows and not pages_are_whole(tensor.shape, tensor.layout, current):
+            return len(repeated) == 1 and stays_on_cores(tensor, repeated[0], place)
+        if current.memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED or in_dram(tensor):
+            return False
+        box = current.shard_spec.grid.bounding_box()
+        to_height = place.memory_layout is TensorMemoryLayout.HEIGHT_SHARDED
+        if in_rows and to_height and repeated == [rank - 1] and rank > 1 and box.cols > box.rows:
+            return True
+        if rank < 3 or (in_rows and place != L1_MEMORY_CONFIG) or self.gathers or self.by_rows or not self.axes:
+            return False
+        return self.axes[0] + 2 < rank and box.rows == 1 and box.cols >= HOT_CORES
+
+    def is_supported(self, builder: PlanBuilder) -> bool:
+        """Whether there is generated code, with room for rows: two pages in an empty L1, and one page in the free L1.
 
         The library counts the results of all programs in L1 as allocated together; future results are subtracted from
         the free L1.
         """
-        if spec.layout is Layout.TILE and (not ragged or spec.data_format.is_block):
+        tensor, spec = self.tensor, builder.device_spec
+        if not 2 <= len(self.counts) <= RANK or (self.place.is_sharded() and self.place.shard_spec is None):
+            return False
+        if tensor.layout is Layout.TILE and not self.by_rows:
             return True
-        device, where = self.spec, spec.memory_config if place is None else place
-        taken, pending = _l1_bytes(spec, device), 0
-        row = spec.changed(layout=Layout.ROW_MAJOR, memory_config=_interleaved(spec.memory_config))
-        if ragged:
-            taken, pending = (number + _l1_bytes(row, device) for number in (taken, pending))
-        window, free = device.l1.usable_bytes, self.builder.free_l1.before_bytes
-        for number, axis in enumerate(reversed(self.axes)):
-            last, shape = number == len(self.axes) - 1, list(row.shape)
+        if tensor.data_format == BFLOAT8_B:
+            return False
+        taken, pending, row = _l1_bytes(tensor, spec), 0, tensor
+        if self.gathers:
+            row = tensor.changed(memory_config=DRAM_MEMORY_CONFIG)
+        if self.by_rows:
+            row = TensorSpec(tensor.shape, format_of_rows(tensor.data_format), Layout.ROW_MAJOR, self.between)
+            taken, pending = (number + _l1_bytes(row, spec) for number in (taken, pending))
+        window, free = spec.l1.usable_bytes, builder.free_l1.before_bytes
+        for number, axis in enumerate(self.axes):
+            shape = list(row.shape)
             shape[axis] *= self.times[axis]
-            memory = where if last else row.memory_config
-            after = row.changed(shape=tuple(shape), memory_config=_interleaved(memory))
-            taken, pending = (number + _l1_bytes(after, device) for number in (taken, pending))
-            page_bytes = row_page_bytes(row, after, device)
+            ends = number == len(self.axes) - 1
+            after = row.changed(shape=tuple(shape), memory_config=self.last if ends else self.between)
+            taken, pending = (number + _l1_bytes(after, spec) for number in (taken, pending))
+            page_bytes = row_page_bytes(row, after, spec)
             if 2 * page_bytes > window - taken or page_bytes > free - pending:
                 return False
             row = after
         return True
 
-    def on_own_cores(self, spec: TensorSpec) -> bool:
-        """Whether each core repeats its own shard, along one axis."""
-        return (
-            not in_dram(spec)
-            and len(self.axes) == 1
-            and stays_on_cores(spec, self.counts)
-            and not self.widens_parts(spec)
-        )
+    def written(self, builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+        """The result of all programs in its memory."""
+        current, moves = tensor, self.last != self.place
+        if self.gathers:
+            current = placed(builder, tensor, DRAM_MEMORY_CONFIG, "gathered")
+        if self.by_rows:
+            current = _replaced(builder, current, untilized_rows(builder, current, None, "rows"))
+        for axis in self.axes:
+            ends = axis == self.axes[-1]
+            name = "output" if ends and not (moves or self.by_rows) else f"repeated.{axis}"
+            memory = self.last if ends else self.between
+            current = _replaced(builder, current, self._program(builder, current, axis, memory, name))
+        shape = tuple(map(mul, self.tensor.shape, self.counts))
+        if current.spec.shape != shape:
+            current = PlanTensor(current.name, viewed(current.spec, shape, builder.device_spec))
+        if self.by_rows:
+            name, data_format = "tiles" if moves else "output", self.tensor.data_format
+            tiles = in_other_layout(builder, current, Layout.TILE, name, data_format=data_format)
+            current = _replaced(builder, current, tiles)
+        return _replaced(builder, current, placed(builder, current, self.place, "output")) if moves else current
 
-    def widens_parts(self, spec: TensorSpec) -> bool:
-        """Whether rows become longer in shards that may cut them."""
-        in_rows = spec.layout is Layout.ROW_MAJOR and spec.memory_config.memory_layout in BY_COLUMNS
-        return in_rows and self.axes[-1] == len(self.times) - 1
-
-    def require_rows(self, spec: TensorSpec, place: MemoryConfig | None, *, own: bool) -> None:
-        """Raises DeviceError where rows with padding in shards would be seen under another shape."""
-        axis, shape = self.axes[-1], spec.shape
-        if not own or spec.padded_shape[-1] == shape[-1]:
-            return
-        seen_as = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1]
-        if shape != seen_as:
-            refuse_other_width(self.source.padded_shape, seen_as, spec.shards)
-        grown = seen_as[0], seen_as[1] * self.times[axis], seen_as[2]
-        if (place is None or place.is_sharded()) and grown != self.result[:-1]:
-            refuse_other_width((*grown, spec.padded_shape[-1]), self.result, spec.shards)
-
-    def interleaved(
-        self, tensor: PlanTensor, where: MemoryConfig, name: str, *, ragged: bool, generated: bool
+    def _program(
+        self, builder: PlanBuilder, read: PlanTensor, axis: int, memory: MemoryConfig, name: str
     ) -> PlanTensor:
-        """The tensor repeated in its layout; by way of its rows where they have padding."""
-        spec = tensor.spec
-        if not ragged:
-            return self.by_programs(tensor, where, name, generated=generated)
-        if spec.data_format == BFLOAT4_B:
-            raise DeviceError(
-                "Only TILE layout is supported for BFLOAT8_B dtype!\n"
-                "input_tensor: a bfloat4_b tensor whose padding is repeated has no rows; typecast it to bfloat16"
-            )
-        if generated:
-            rows = untilized_rows(self.builder, tensor, None, "rows")
-        else:
-            rows = in_other_layout(self.builder, tensor, Layout.ROW_MAJOR, "rows")
-        self.builder.free_own(tensor)
-        grown = self.by_programs(rows, where, "repeated", generated=generated and not spec.data_format.is_block)
-        whole = PlanTensor(grown.name, grown.spec.changed(shape=self.result))
-        result = in_other_layout(self.builder, whole, Layout.TILE, name, data_format=spec.data_format)
-        self.builder.free_own(grown)
-        return result
-
-    def ends_within_tiles(self, spec: TensorSpec) -> bool:
-        """Whether one of the last two axes is repeated, and one of them has padding; programs repeat rows then."""
-        if len(spec.shape) > RANK or len(spec.shape) < 2:
-            return spec.shape[-2:] != spec.padded_shape[-2:]
-        inner = any(count > 1 for count in self.times[-2:])
-        return inner and spec.shape[-2:] != spec.padded_shape[-2:]
-
-    def where(self, spec: TensorSpec, place: MemoryConfig | None, *, direct: bool, ragged: bool) -> MemoryConfig:
-        """The memory of the result; only programs that read shards directly keep them on their cores.
-
-        Shards that do not hold the result are refused first, but where rows have to become tiles before.
-        """
-        if place is not None:
-            refused = blocks_in_dram(place) if len(self.counts) <= RANK else None
-            if refused is not None:
-                raise DeviceError(refused)
-            padded = TensorSpec(self.result, spec.data_format, spec.layout).padded_shape
-            where = with_shards(spec, padded, place, self.spec)
-            if not ragged:
-                spec.changed(shape=self.result, memory_config=where)
-            return where
-        if not spec.memory_config.is_sharded():
-            return spec.memory_config
-        return repeated_place(spec, self.counts, self.result, self.spec, direct=direct)
-
-    @property
-    def spec(self) -> DeviceSpec:
-        """The device."""
-        return self.builder.device_spec
-
-    def by_programs(self, tensor: PlanTensor, where: MemoryConfig, name: str, *, generated: bool) -> PlanTensor:
-        """A program for each axis; all but the last write interleaved: to the tensor's memory, or the result's."""
-        current, in_rows = tensor, tensor.spec.layout is Layout.ROW_MAJOR
-        axes = self.axes[::-1] if in_rows or not generated else self.axes
-        for number, axis in enumerate(axes):
-            last = number == len(axes) - 1
-            shape = list(current.spec.shape)
-            op = RepeatTensor(shape=tuple(shape), axis=axis, count=self.times[axis])
-            shape[axis] *= self.times[axis]
-            memory = (tensor.spec.memory_config if generated else where).buffer_type
-            target = where if last else MemoryConfig(buffer_type=memory)
-            result = current.spec.changed(shape=tuple(shape), memory_config=target)
-            unfit = not current.spec.memory_config.is_sharded() and not _fills_shards(result)
-            if is_uneven(result) or unfit or (_cuts_rows(result) and not _cuts_rows(current.spec)):
-                # by way of interleaved memory
-                apart = result.changed(memory_config=MemoryConfig(buffer_type=where.buffer_type))
-                between = PlanTensor(f"{name}.interleaved", apart)
-                self.run(op, current, between, generated=generated)
-                self.builder.free_own(current)
-                current = copied(self.builder, Conversion.INTERLEAVED_TO_SHARDED, between, result, name)
-                self.builder.free(between)
-                continue
-            written = PlanTensor(name if last else f"{name}.{axis}", result)
-            self.run(op, current, written, generated=generated)
-            self.builder.free_own(current)
-            current = written
-        return current
-
-    def run(self, op: RepeatTensor, read: PlanTensor, written: PlanTensor, *, generated: bool) -> None:
-        """One program."""
-        if generated and not lies_in_parts(op, read.spec, written.spec):
-            left = self.builder.free_l1.beside(written.spec, self.spec)[1]
-            buffers = generated_buffers(op, read.spec, written.spec, self.spec, left)
-            name = GENERATED
-        else:
-            buffers, name = older_buffers(op, read.spec, written.spec, self.spec), OLDER
-        older = name == OLDER
-        refused = OLDER_FORMATS if older and read.spec.data_format == UINT8 else None
-        self.builder.run(name, op, [read], written, buffers, dataflow=older, refused=refused)
+        op, spec = RepeatTensor(shape=read.spec.shape, axis=axis, count=self.times[axis]), builder.device_spec
+        written = PlanTensor(name, read.spec.changed(shape=_grown(op), memory_config=memory))
+        left = builder.free_l1.beside(written.spec, spec)[1]
+        return builder.run(GENERATED, op, [read], written, generated_buffers(op, read.spec, written.spec, spec, left))
 
 
-def _joined(source: TensorSpec, times: tuple[int, ...]) -> tuple[int, ...]:
-    """The counts of the programs: the count of a side of 1 moves to the next axis, with the same result.
+def _by_older_program(
+    builder: PlanBuilder, tensor: PlanTensor, times: tuple[int, ...], place: MemoryConfig
+) -> PlanTensor:
+    """The tensor repeated by an older program along each axis: in its shards, or interleaved and dealt afterwards.
 
-    Whole tiles move counts only between leading axes. Block floats that are repeated as rows keep all counts, because
-    an older program repeats them.
+    Tiles with padding are repeated as rows.
     """
-    shape, counts = source.shape, list(times)
-    sides, tiled = (*(1,) * (len(times) - len(shape)), *shape), source.layout is Layout.TILE
-    ragged = tiled and shape[-2:] != source.padded_shape[-2:] and any(count > 1 for count in times[-2:])
-    if ragged and source.data_format.is_block:
-        return times
-    for axis in range(len(counts) - (3 if tiled and not ragged else 2)):
-        if sides[axis] == 1 and counts[axis + 1] > 1:
-            counts[axis + 1] *= counts[axis]
-            counts[axis] = 1
-    return tuple(counts)
+    source, rank = tensor.spec, len(times)
+    axes = [axis for axis, count in enumerate(times) if count != 1]
+    own = len(axes) == 1 and stays_on_cores(source, axes[0], place)
+    current, where = tensor, place if own else _interleaved(place) if place.is_sharded() else place
+    if own and where.is_sharded() and where.shard_spec is None:
+        where = replace(where, shard_spec=grown_shards(source.shards, axes[0], rank, times[axes[0]]))
+    if not own and source.memory_config.is_sharded():
+        current = placed(builder, tensor, L1_MEMORY_CONFIG, "gathered")
+    ragged = source.layout is Layout.TILE and (rank < 2 or any(side % TILE for side in source.shape[-2:]))
+    if ragged:
+        current = _replaced(builder, current, in_other_layout(builder, current, Layout.ROW_MAJOR, "rows"))
+    deals = not own and place.is_sharded()
+    for axis in reversed(axes):
+        name = "output" if axis == axes[0] and not (ragged or deals) else f"repeated.{axis}"
+        current = _replaced(builder, current, _older_program(builder, current, axis, times[axis], where, name))
+    if ragged:
+        name, data_format = "tiles" if deals else "output", source.data_format
+        tiles = in_other_layout(builder, current, Layout.TILE, name, data_format=data_format)
+        current = _replaced(builder, current, tiles)
+    if not deals:
+        return current
+    if place.shard_spec is None:
+        place = chosen_place(place, current.spec, current.spec.padded_shape, _orientation(source), builder.device_spec)
+    return _replaced(builder, current, dealt(builder, current, place, "output")) if place.is_sharded() else current
+
+
+def _older_program(
+    builder: PlanBuilder, read: PlanTensor, axis: int, count: int, memory: MemoryConfig, name: str
+) -> PlanTensor:
+    """One program; it sees rows under another shape, which rows with padding in shards do not have."""
+    source, spec = read.spec, builder.device_spec
+    op = RepeatTensor(shape=source.shape, axis=axis, count=count)
+    shape, in_rows = source.shape, source.layout is Layout.ROW_MAJOR
+    seen_as: tuple[int, ...] = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 : -1]), shape[-1])
+    if axis == len(shape) - 1:
+        seen_as = (prod(shape[:-1]), shape[-1])
+    if in_rows and shape != seen_as:
+        viewed(source, seen_as, spec)  # refuses padding in shards
+    written = PlanTensor(name, source.changed(shape=_grown(op), memory_config=memory))
+    buffers = older_buffers(op, source, written.spec, spec)
+    refused = OLDER_FORMATS if source.data_format == UINT8 else None
+    builder.run(OLDER, op, [read], written, buffers, dataflow=True, refused=refused)
+    grown = _grown(RepeatTensor(shape=seen_as, axis=1, count=count))
+    if in_rows and written.spec.shape != grown:
+        viewed(written.spec.changed(shape=grown), written.spec.shape, spec)
+    return written
+
+
+def _grown(op: RepeatTensor) -> tuple[int, ...]:
+    """The shape of a program's result."""
+    return (*op.shape[: op.axis], op.shape[op.axis] * op.count, *op.shape[op.axis + 1 :])
+
+
+def _replaced(builder: PlanBuilder, old: PlanTensor, new: PlanTensor) -> PlanTensor:
+    """A tensor that takes the place of another, which is freed if it is the plan's own."""
+    builder.free_own(old, keep=[new])
+    return new
 
 
 def _interleaved(place: MemoryConfig) -> MemoryConfig:
@@ -379,21 +390,3 @@ def _interleaved(place: MemoryConfig) -> MemoryConfig:
 def _l1_bytes(tensor: TensorSpec, spec: DeviceSpec) -> int:
     """Bytes of an L1 bank that a tensor takes."""
     return tensor.buffer(spec).bank_bytes if tensor.memory_config.buffer_type is BufferType.L1 else 0
-
-
-def _cuts_rows(tensor: TensorSpec) -> bool:
-    """Whether shards have only parts of rows."""
-    in_rows = tensor.layout is Layout.ROW_MAJOR and tensor.memory_config.memory_layout in BY_COLUMNS
-    return in_rows and tensor.shards.shape[1] < tensor.shape[-1]
-
-
-def _fills_shards(tensor: TensorSpec) -> bool:
-    """Whether a tensor fills its shards, and blocks all of their cores; True for an interleaved tensor."""
-    if not tensor.memory_config.is_sharded():
-        return True
-    scheme, shape = tensor.memory_config.memory_layout, tensor.shards.shape
-    rows, columns = tensor.matrix[0], tensor.matrix[1] if tensor.layout is Layout.TILE else tensor.shape[-1]
-    counts = shard_counts(scheme, tensor.shards)
-    if scheme is TensorMemoryLayout.BLOCK_SHARDED and (counts[0] * shape[0], counts[1] * shape[1]) != (rows, columns):
-        return False
-    return rows % shape[0] == 0 and columns % shape[1] == 0

@@ -19,12 +19,13 @@ from device.memory.memory_config import (
     ShardOrientation,
     ShardSpec,
     TensorMemoryLayout,
+    ragged_tiles,
 )
-from device.numbers.formats import Array, div_up
+from device.numbers.formats import BFLOAT16, Array, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.spec.parts import GridSpec
-from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, volume_tiles
+from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, shard_counts, volume_tiles
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement
 from ops.programs.data_movement.permute import even_shards
 
@@ -87,14 +88,6 @@ def reads_once(op: RepeatTensor, written: TensorSpec) -> bool:
     return written.layout is Layout.TILE and not apart and op.axis < len(op.shape) - 2 and not op.each
 
 
-def lies_in_parts(op: RepeatTensor, read: TensorSpec, written: TensorSpec) -> bool:
-    """Whether generated code cannot read the shards: they have parts of rows, or rows that become longer."""
-    if read.layout is Layout.TILE or not read.memory_config.is_sharded():
-        return False
-    whole_rows = read.shards.shape[1] >= read.shape[-1]
-    return not whole_rows or (op.axis == len(op.shape) - 1 and written.memory_config.is_sharded())
-
-
 def row_page_bytes(read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> int:
     """Bytes of a page that holds a row of either tensor as its memory aligns it; interleaved rows with padding."""
     return max(
@@ -134,47 +127,78 @@ def older_buffers(
 ) -> tuple[CircularBuffer, ...]:
     """Scratchpads of the older program, on all cores: two with room for a row; one for a tile, or a row of shards."""
     cores = first_cores(spec.grid.cores, spec.grid.cols, spec.grid.rows)
-    size, tiled = row_bytes(read, read.shape[-1]), read.layout is Layout.TILE
-    if tiled or read.memory_config.is_sharded():
-        page_bytes = read.data_format.tile_bytes if tiled else size
-        return (scratchpad("page", SCRATCH_ROOM_BYTES + page_bytes, read.data_format, cores),)
-    if op.axis == len(op.shape) - 1:  # as many rows as end at an aligned address
+    tiled = read.layout is Layout.TILE
+    size = read.data_format.tile_bytes if tiled else row_bytes(read, read.shape[-1])
+    if not tiled and op.axis == len(op.shape) - 1:  # as many rows as end at an aligned address
         size *= next(count for count in (1, 2, 4, 8, 16) if size * count % ALIGNED_BYTES == 0)
-    return tuple(scratchpad(name, SCRATCH_ROOM_BYTES + size, read.data_format, cores) for name in ("read", "aligned"))
+    names = ("page",) if tiled or read.memory_config.is_sharded() else ("read", "aligned")
+    return tuple(scratchpad(name, SCRATCH_ROOM_BYTES + size, read.data_format, cores) for name in names)
 
 
-def stays_on_cores(source: TensorSpec, counts: tuple[int, ...]) -> bool:
-    """Whether each core repeats its own shard: along one axis that is whole in shards, in tensors without padding."""
-    axes = [axis for axis, count in enumerate(counts) if count > 1]
-    if len(axes) > 1 or (source.layout is Layout.TILE and source.shape != source.padded_shape):
-        return False
-    scheme, rows = source.memory_config.memory_layout, source.shards.shape[0]
-    if scheme is TensorMemoryLayout.WIDTH_SHARDED:
-        return True
-    sides = (*(1,) * (len(counts) - len(source.shape)), *source.padded_shape)
-    filled = scheme is TensorMemoryLayout.BLOCK_SHARDED or source.matrix[0] % rows == 0
-    return filled and all(rows % prod(sides[axis:-1]) == 0 for axis in axes if axis < len(sides) - 1)
+def pages_are_whole(shape: tuple[int, ...], layout: Layout, place: MemoryConfig) -> bool:
+    """Whether generated code reads or writes a tensor where it is: interleaved, or in full shards of whole rows.
 
-
-def repeated_place(
-    source: TensorSpec, counts: tuple[int, ...], shape: tuple[int, ...], spec: DeviceSpec, *, direct: bool
-) -> MemoryConfig:
-    """The shards of a repeated tensor: larger ones if each core repeats its own; otherwise all cores share the tensor.
-
-    Rows that do not fill the shards of all cores are interleaved.
+    Blocks fill all of their cores. Tiles are cut between any columns of tiles.
     """
-    place, shards = source.memory_config, source.shards
-    scheme, (rows, columns) = place.memory_layout, shards.shape
-    if direct and stays_on_cores(source, counts):
-        grown = rows * prod(counts[:-1]), columns * counts[-1]
-        return replace(place, shard_spec=shards.changed(shape=grown))
-    tiled = source.layout is Layout.TILE
-    sides = TensorSpec((1, *shape), source.data_format, source.layout).padded_shape
+    shards, scheme = place.shard_spec, place.memory_layout
+    if not place.is_sharded():
+        return True
+    if shards is None or len(shape) < 2:
+        return False
+    rows, columns = TensorSpec(shape, BFLOAT16, layout).matrix
+    (high, over), (wide, beyond) = divmod(rows, shards.shape[0]), divmod(columns, shards.shape[1])
+    ragged = layout is Layout.TILE and ragged_tiles(shards) is not None
+    if over or beyond or ragged or (layout is Layout.ROW_MAJOR and wide != 1):
+        return False
+    if scheme is TensorMemoryLayout.BLOCK_SHARDED:
+        return shards.grid.bounding_box().num_cores() == shards.num_cores() and shard_counts(scheme, shards) == (
+            high,
+            wide,
+        )
+    along = wide if scheme is TensorMemoryLayout.HEIGHT_SHARDED else high
+    return along == 1 and high * wide <= shards.num_cores()
+
+
+def stays_on_cores(source: TensorSpec, axis: int, place: MemoryConfig) -> bool:
+    """Whether each core repeats its own full shard in L1: along an axis that is whole in it, into the same scheme."""
+    current, rank = source.memory_config, len(source.shape)
+    places = [where for where in (current, place) if where.is_sharded()]
+    if not current.is_sharded() or rank < 2 or any(where.buffer_type is BufferType.DRAM for where in places):
+        return False
+    rows, columns = source.shards.shape
+    by_tiles, scheme = source.layout is Layout.TILE, current.memory_layout
+    ragged = by_tiles and any(side % TILE for side in source.shape[-2:])
+    if source.matrix[0] % rows or source.matrix[1] % columns or ragged:
+        return False
+    if axis == rank - 1 and not by_tiles and scheme is not TensorMemoryLayout.HEIGHT_SHARDED:
+        return False
+    if place.is_sharded():
+        other_cores = place.shard_spec is not None and place.shard_spec.grid != source.shards.grid
+        if place.memory_layout is not scheme or other_cores:
+            return False
+    return axis == rank - 1 or rows % prod(source.padded_shape[axis:-1]) == 0
+
+
+def grown_shards(shards: ShardSpec, axis: int, rank: int, count: int) -> ShardSpec:
+    """Shards whose cores repeat what they have."""
+    rows, columns = shards.shape
+    return shards.changed(shape=(rows, columns * count) if axis == rank - 1 else (rows * count, columns))
+
+
+def chosen_place(
+    place: MemoryConfig, tensor: TensorSpec, shape: tuple[int, ...], orientation: ShardOrientation, spec: DeviceSpec
+) -> MemoryConfig:
+    """A scheme with the library's shards for a padded shape in the tensor's layout: even ones on all cores.
+
+    Rows that would not be cut into equal aligned parts are interleaved.
+    """
+    scheme, tiled = place.memory_layout, tensor.layout is Layout.TILE
+    sides = (1, *shape)
     for unit in (TILE,) if tiled else (1, TILE):
-        even = even_shards(sides, scheme, shards.orientation, spec.grid, unit)
-        if not tiled and scheme is TensorMemoryLayout.WIDTH_SHARDED and not _divides(even.shape[1], source, sides[-1]):
-            even = _narrowed(even, source, sides[-1], spec.grid)
-        if tiled or _divides(even.shape[1], source, sides[-1]):
+        even = even_shards(sides, scheme, orientation, spec.grid, unit)
+        if not tiled and scheme is TensorMemoryLayout.WIDTH_SHARDED and not _divides(even.shape[1], tensor, sides[-1]):
+            even = _narrowed(even, tensor, sides[-1], spec.grid)
+        if tiled or _divides(even.shape[1], tensor, sides[-1]):
             return replace(place, shard_spec=even)
     return MemoryConfig(buffer_type=place.buffer_type)
 

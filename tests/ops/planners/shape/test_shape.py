@@ -1,6 +1,5 @@
 """Which programs pad, reshape and place a tensor."""
 
-import re
 from functools import partial
 
 import pytest
@@ -405,8 +404,43 @@ def test_high_shards_of_rows_are_not_cut_in_dram(source, to, buffer, tensor):
     ],
 )
 def test_rows_with_padding_in_shards_are_not_seen_in_another_shape(source, counts, seen):
-    with pytest.raises(DeviceError, match=re.escape(f"Input shape: {seen}")):
-        plan_repeat(tensor_spec(source), counts, SPEC)
+    assert f"Input shape: {seen}" in refusal_of(lambda: plan_repeat(tensor_spec(source), counts, SPEC))
+
+
+@pytest.mark.parametrize(
+    ("source", "counts", "to", "text"),
+    [
+        # of more axes than four, by the program that deals
+        ("1x1x2x31x8", (1, 3, 1, 1, 1), "width/186x4/2", "Shard page size must currently have L1 aligned page size"),
+        ("1x1x64x64 tile", (2, 1, 1, 1, 1), "block/128x32/2x1 dram", "We don't support DRAM block sharding"),
+        ("2x96x16 block/192x3/6x1", (3, 1, 1), "width/576x16/1 dram", None),
+        ("1x96x50 tile", (3, 1, 1, 1), "block/288x64/1x1 dram", None),
+    ],
+)
+def test_repeated_tensors_are_dealt_to_wanted_shards(source, counts, to, text):
+    plan = plan_repeat(tensor_spec(source), counts, SPEC, place=place(to))
+    if text is None:
+        assert plan.tensors[plan.results["output"]].memory_config == place(to)
+    else:
+        assert plan.steps[-1].text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "counts", "to", "names"),
+    [
+        # shards on the same cores alone stay there
+        ("2x1x1x64x64 tile height/128x64/1", (1, 4, 1, 1, 1), "width/512x32/2", ["ShardedToInterleaved", "Repeat"]),
+        # cores that repeat their rows, and a single row of cores that all would read, are slower with generated code
+        ("1x4x8x48 height/8x48/4", (1, 1, 1, 2), None, ["Repeat"]),
+        ("1x4x8x48 height/8x48/1x4", (1, 1, 1, 2), None, [GENERATED]),
+        ("1x8x32x64 tile height/32x64/8", (1, 2, 1, 1), "dram", ["ShardedToInterleaved", "Repeat"]),
+        ("1x8x32x64 tile height/32x64/4x2", (1, 2, 1, 1), "dram", [GENERATED]),
+    ],
+)
+def test_programs_that_repeat_shards(source, counts, to, names):
+    made = programs(plan_repeat(tensor_spec(source), counts, SPEC, place=to and place(to)))
+    assert made[: len(names)] == names
+    assert made[len(names) :] in ([], ["InterleavedToSharded"])
 
 
 @pytest.mark.parametrize(
