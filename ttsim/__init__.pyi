@@ -15,7 +15,7 @@ from device.memory.memory_config import (
 from device.spec.device_spec import DeviceSpec as DeviceSpec
 from ops.sensitivity.changes import changed as changed, load_spec as load_spec
 from ttsim import errors as errors, graph as graph, model_preprocessing as model_preprocessing, onednn as onednn
-from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum, prod as prod
+from ttsim.api.accumulation import cumprod as cumprod, cumsum as cumsum
 from ttsim.api.batch_norm import batch_norm as batch_norm
 from ttsim.api.bcast import BcastOpDim as BcastOpDim, BcastOpMath as BcastOpMath, bcast as bcast
 from ttsim.api.compositions import (
@@ -103,6 +103,7 @@ from ttsim.api.prepare import (
     prepare_conv_transpose2d_weights as prepare_conv_transpose2d_weights, prepare_conv_weights as prepare_conv_weights,
 )
 from ttsim.api.places import argmax as argmax, sort as sort, topk as topk
+from ttsim.api.product import prod as prod
 from ttsim.api.quotients import (
     addalpha as addalpha, bias_gelu as bias_gelu, div as div, div_no_nan as div_no_nan, divide as divide,
     floor_div as floor_div, isclose as isclose, multigammaln as multigammaln, polyval as polyval, pow as pow,

@@ -4,6 +4,7 @@ One program multiplies the images along the first two of four axes, where other 
 all elements.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -24,6 +25,7 @@ from ops.programs.buffer_shapes import require_among
 from ops.programs.data_movement.conversions import cloned, tilized_by, typecast_by
 from ops.programs.reduction.product import Product, product_buffers
 
+ALONG: Final = (0, 1)  # axes that the program of images multiplies along
 FORMATS: Final = (BFLOAT16, FLOAT32, BFLOAT8_B)
 ROOM_TILES: Final = 32  # that the program for all elements writes, its result in the first of them
 
@@ -31,6 +33,8 @@ ROOM_TILES: Final = 32  # that the program for all elements writes, its result i
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductArguments(OneAxisArguments):
     """A call."""
+
+    wide: bool = False  # The product of block floats stays in float32
 
     def beyond(self, rank: int) -> str:
         """As in `OneAxisArguments`."""
@@ -47,9 +51,7 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
     alone = call.dim is None or rank == 1
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        whole = tensor
-        if source.layout is Layout.TILE:
-            whole = fill_padding(builder, tensor, 1.0, "filled", seen=False)
+        whole = _filled(builder, tensor)
         axes = call.axes(source)  # the library looks at the axis of padded numbers
         if not rank:
             result = cloned(builder, whole, place, "output")
@@ -66,6 +68,11 @@ def plan_product(source: TensorSpec, call: ProductArguments, spec: DeviceSpec) -
         return result
 
     return plan_of(source, spec, write, attempts=True)
+
+
+def _filled(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
+    """The tensor with ones in the padding of its tiles."""
+    return fill_padding(builder, tensor, 1.0, "filled", seen=False) if tensor.spec.layout is Layout.TILE else tensor
 
 
 def _tiles(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
@@ -107,7 +114,7 @@ def _of_all(builder: PlanBuilder, whole: PlanTensor, call: ProductArguments, pla
     made = result = builder.upload("product", TensorSpec(shape, result_format, Layout.TILE, place), room.name)
     builder.free(room)
     builder.free_own(read)
-    if source.data_format.is_block:
+    if source.data_format.is_block and not call.wide:
         result = typecast_by(builder, made, source.data_format, "output")
         builder.free(made)
     return result if call.keeps else PlanTensor(result.name, result.spec.changed(shape=(), padded_shape=None))
@@ -156,21 +163,107 @@ def _of_axis(
 
 def _run(builder: PlanBuilder, turned: PlanTensor, axis: int, place: MemoryConfig) -> PlanTensor:
     read = _tiles(builder, turned)
-    spec = read.spec
-    shape = tuple(1 if number == axis else side for number, side in enumerate(spec.shape))
-    if place.is_sharded() and place.shard_spec is None:
-        raise DeviceError(no_shards(place, in_rows=False))
-    target = PlanTensor("product", TensorSpec(shape, spec.data_format, Layout.TILE, place))
-    if spec.data_format not in FORMATS:
-        raise DeviceError(
-            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got "
-            f"DataType::{spec.data_format.name.upper()}.\nprod: typecast the tensor"
-        )
-    op = Product(shape=spec.shape, axis=axis, data_format=spec.data_format)
-    cores = op.cores(spec, builder.device_spec)
-    require_among(target.spec, cores, builder.device_spec.grid, program="Prod_nc", owner="prod")
-    buffers = product_buffers(op, spec, builder.device_spec)
-    made = builder.run("ProdNcDeviceOperation", op, [read], target, buffers, dataflow=True)
+    made = _along(builder, read, axis, _room(read.spec, axis, place, "product"))
     if read.name != turned.name:
         builder.free_own(read)
     return made
+
+
+def _room(source: TensorSpec, axis: int, place: MemoryConfig, name: str) -> PlanTensor:
+    """A new tensor for the product along an axis."""
+    if place.is_sharded() and place.shard_spec is None:
+        raise DeviceError(no_shards(place, in_rows=False))
+    shape, padded = (
+        tuple(1 if number == axis else side for number, side in enumerate(sides))
+        for sides in (source.shape, source.padded_shape)
+    )
+    padded = TensorSpec(padded, source.data_format, Layout.TILE).padded_shape
+    return PlanTensor(name, TensorSpec(shape, source.data_format, Layout.TILE, place, padded))
+
+
+def _along(builder: PlanBuilder, read: PlanTensor, axis: int, target: PlanTensor, *, given: bool = False) -> PlanTensor:
+    """The product along the first or second of four axes, in a new tensor, or in one that the caller has ``given``."""
+    for text in _refusals(read.spec, axis, target.spec):
+        raise DeviceError(text)
+    spec, device_spec = read.spec, builder.device_spec
+    op = Product(shape=spec.shape, axis=axis, data_format=spec.data_format)
+    cores = op.cores(spec, device_spec)
+    require_among(target.spec, cores, device_spec.grid, program="Prod_nc", owner="prod")
+    buffers = product_buffers(op, spec, device_spec)
+    reads, output = ([read, target], None) if given else ([read], target)
+    return builder.run("ProdNcDeviceOperation", op, reads, output, buffers, dataflow=True)
+
+
+def _refusals(source: TensorSpec, axis: int, target: TensorSpec) -> Iterator[str]:
+    """The refusals of the program along an axis, in its order."""
+    if not 0 <= axis < RANK:
+        yield "dim should be 0 - 3\ndims: count the first two of four axes from the first"
+    if len(source.padded_shape) != RANK:
+        yield f"rank should be 4, got rank: {len(source.padded_shape)}\ninput_tensor: reshape it to four axes"
+    for number, (side, wanted) in enumerate(zip(source.padded_shape, target.padded_shape, strict=False)):
+        if (left := 1 if number == axis and axis in ALONG else side) != wanted:
+            yield (
+                f"Input and output shapes must match at dimension {number}, got input: {left} vs output: {wanted}\n"
+                "output_tensor: give one of the result's shape and padding"
+            )
+    if source.data_format not in FORMATS:
+        yield (
+            "Error - unsupported data type for prod, expected BFLOAT16, FLOAT32 or BFLOAT8_B but got "
+            f"DataType::{source.data_format.name.upper()}.\nprod: typecast the tensor"
+        )
+    if target.data_format != source.data_format:
+        named = [f"DataType::{tensor.data_format.name.upper()}" for tensor in (source, target)]
+        yield (
+            f"Error - prod requires input and output dtypes to match, got input: {named[0]} vs output: {named[1]}.\n"
+            "output_tensor: give one of the input's data type"
+        )
+    for name, tensor in (("input", source), ("output ND", target)):
+        sides = () if tensor.memory_config.shard_spec is None else tensor.memory_config.shard_spec.shape
+        for axis_name, length in zip(("height", "width"), sides, strict=False):
+            if length % TILE:
+                yield (
+                    f"Prod_nc {name} shard {axis_name}={length} must be tile-{axis_name}-aligned ({TILE})\n"
+                    "prod: bring the tensors into TILE_LAYOUT"
+                )
+    if axis not in ALONG:
+        yield f"Dimension ({axis}) must be either 0 or 1\ndims: permute the tensor"
+    high, wide = (length // TILE for length in source.padded_shape[-2:])
+    if not high * wide:
+        yield (
+            f"Height and width in tiles must be non-zero (Ht={high}, Wt={wide})\n"
+            "input_tensor: bring it into TILE_LAYOUT"
+        )
+
+
+def plan_product_into(
+    source: TensorSpec,
+    dims: tuple[int, ...],
+    spec: DeviceSpec,
+    *,
+    target: TensorSpec,
+    place: MemoryConfig | None = None,
+) -> Plan:
+    """Plan the product of the tensor "input" along some of the first two of four axes, in the caller's "target".
+
+    The products along all axes but the lowest are new tensors in the memory ``place``, or else in that of the tensor.
+    """
+    *others, last = sorted(dims, reverse=True)
+    where = source.memory_config if place is None else place
+
+    def write(builder: PlanBuilder, tensor: PlanTensor, into: PlanTensor) -> PlanTensor:
+        if Layout.ROW_MAJOR in (source.layout, target.layout):
+            builder.leave_out_values(
+                "prod: a program of tiles reads or writes rows; bring the tensors into TILE_LAYOUT"
+            )
+        read = _filled(builder, tensor)
+        for number, axis in enumerate(others):
+            if axis not in ALONG:
+                raise DeviceError(f"Unsupported dim {axis} for prod nc op\ndims: permute the tensor")
+            made = _along(builder, read, axis, _room(read.spec, axis, where, f"product.{number}"))
+            builder.free_own(read, keep=[tensor])
+            read = made
+        result = _along(builder, read, last, into, given=True)
+        builder.free_own(read, keep=[tensor])
+        return result
+
+    return plan_of({"input": source, "target": target}, spec, write)

@@ -11,6 +11,7 @@ from tools.random_calls.tensors import INTERLEAVED
 
 PARTIAL_ROUNDINGS: Final = {"bfloat8_b": 2.0**-5}  # of partial sums and what shares their exponents, else bfloat16's
 LARGEST: Final = 1e30  # of products whose numbers are compared
+IMAGE_RANK: Final = 4
 REDUCED: Final = ("bfloat16", "float32", "bfloat8_b")
 
 
@@ -63,7 +64,15 @@ def deviation(draft: Draft, x: Shadow) -> Step:
 
 @of_tensor("prod", accept=lambda x: x.dtype in REDUCED and x.tiled and not x.tensor.is_sharded())
 def product(draft: Draft, x: Shadow) -> Step:
-    """The product along an axis, or of all elements."""
+    """The product along an axis, or of all elements; also in a tensor of four axes that is given."""
+    if len(x.shape) == IMAGE_RANK and draft.chance(0.2):
+        axis = draft.below(2)
+        sides = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        target = draft.operand("o", sides, x.dtype, where=draft.memory_config(sides, tiled=True, sharded=0))
+        draft.target = target.name
+        draft.call(x, target).option("dims", [axis])
+        values, bound = product_and_error(x.values, axis, x.dtype, keepdims=True)
+        return draft.gives(expect=lambda: Expected(values=values, bound=bound, dtypes=(x.dtype,), layout="TILE"))
     axis = draft.pick((None, *range(-len(x.shape), len(x.shape))))
     keeps = draft.chance(0.5)
     draft.call(x).option("dim", "None" if axis is None else axis).option("keepdim", keeps or "")

@@ -1,4 +1,4 @@
-"""ttnn's cumulative sums and products, prod, fast_reduce_nc and intimg."""
+"""ttnn's cumulative sums and products, fast_reduce_nc and intimg."""
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError
@@ -11,7 +11,6 @@ from ops.planners.accumulation import (
     plan_integral_image,
     require_all_channels,
 )
-from ops.planners.product import ProductArguments, plan_product
 from ttsim.api.copies import assign
 from ttsim.api.device_calls import (
     cached_plan,
@@ -23,7 +22,7 @@ from ttsim.api.device_calls import (
     operation_as,
     required_device,
 )
-from ttsim.api.without_elements import is_empty, reduced
+from ttsim.api.without_elements import is_empty
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 from ttsim.runtime.types.configs import WormholeComputeKernelConfig
@@ -133,38 +132,6 @@ def _scanned(tensor: Tensor, call: AccumulateArguments, out: Tensor | None) -> T
     if out is not None and not is_empty(tensor):
         out.take_buffer(result)
     return result
-
-
-@operation
-def prod(
-    input_tensor: Tensor, dim: object = None, keepdim: bool = False, *, memory_config: MemoryConfig | None = None
-) -> Tensor:
-    """The product of all elements along an axis, or of all elements.
-
-    The numbers were never compared with recordings of the real kernels. The form with ``dims`` and an output tensor is
-    not simulated.
-
-    Args:
-        input_tensor: An interleaved tensor on the device.
-        dim: The axis; negative numbers count from the last. None multiplies all elements.
-        keepdim: Keep the axis, or all axes, with length 1.
-
-    Returns:
-        The product, in TILE layout.
-
-    Examples:
-        >>> tensor = ttnn.Tensor(np.array([[2.0, 3.0, 4.0]]), ttnn.bfloat16, device, ttnn.TILE_LAYOUT)
-        >>> ttnn.prod(tensor, dim=-1).to_list()
-        [24.0]
-    """
-    call = ProductArguments(
-        dim=None if dim is None else required_integer("prod", "dim", dim), keeps=keepdim, place=memory_config
-    )
-    required_device("prod", input_tensor)
-    if is_empty(input_tensor):
-        axes = call.axes(input_tensor.spec)
-        return reduced(input_tensor, axes, memory_config, keeps=keepdim, value=1.0, fills=True)
-    return converted("prod", plan_product, input_tensor, call)
 
 
 @operation_as("ttnn.experimental.")

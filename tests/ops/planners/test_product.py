@@ -3,15 +3,17 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import ttsim
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import L1_BLOCK_SHARDED_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.plan import Allocate, Free, Operation
 from ops.op_models import load_spec
-from ops.planners.product import ProductArguments, plan_product
+from ops.planners.product import ProductArguments, plan_product, plan_product_into
 from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
@@ -137,3 +139,48 @@ def test_rows_of_many_axes_are_seen_without_the_padding_of_their_shards():
     source = TensorSpec((2, 1, 4, 2, 64, 8), BFLOAT16, Layout.ROW_MAJOR, place("width/1024x32/1"))
     with pytest.raises(DeviceError, match="Shard height 4096 must match physical height 1024 for width sharded"):
         plan_product(source, ProductArguments(dim=None, keeps=False), SPEC)
+
+
+def test_products_along_two_axes_go_into_the_caller_s_tensor():
+    source, target = tensor_spec("2x3x50x64 tile"), tensor_spec("1x1x50x64 tile")
+    plan = plan_product_into(source, (0, 1), SPEC, target=target)
+    names = [step.name.removesuffix("DeviceOperation") for step in plan.steps if isinstance(step, Operation)]
+    assert names == ["FillPad", "ProdNc", "ProdNc"]
+    assert plan.results["output"] == "target"
+
+
+@pytest.mark.parametrize(
+    ("source", "dims", "target", "first"),
+    [
+        ("2x3x32x32 tile", (-1,), "1x3x32x32 tile", "dim should be 0 - 3"),
+        ("3x32x32 tile", (0,), "1x32x32 tile", "rank should be 4, got rank: 3"),
+        ("2x3x32x32 tile", (0, 2), "1x3x32x32 tile", "Unsupported dim 2 for prod nc op"),
+        ("2x3x32x32 tile", (3,), "2x3x32x32 tile", "Dimension (3) must be either 0 or 1"),
+        ("2x3x32x32 tile", (0,), "1x1x32x32 tile", "Input and output shapes must match at dimension 1, got input: 3"),
+        ("2x3x32x32 tile", (0,), "1x3x32x32 tile float32", "Error - prod requires input and output dtypes to match"),
+        ("2x3x16x64", (0,), "1x3x16x64", "Height and width in tiles must be non-zero (Ht=0, Wt=2)"),
+        (
+            "2x3x32x32 height/24x32/8",
+            (0,),
+            "1x3x32x32",
+            "Prod_nc input shard height=24 must be tile-height-aligned",
+        ),
+    ],
+)
+def test_what_is_not_multiplied_into_a_tensor(source, dims, target, first):
+    with pytest.raises(DeviceError, match=f"^{re.escape(first)}"):
+        plan_product_into(tensor_spec(source), dims, SPEC, target=tensor_spec(target))
+
+
+def test_the_caller_s_tensor_holds_the_product():
+    numbers = np.random.default_rng(1).choice([0.5, 1.0, -2.0], (2, 3, 5, 7))
+    with ttsim.open_device() as device:
+        x, out = (
+            ttsim.from_numpy(values, ttsim.bfloat16, layout=ttsim.TILE_LAYOUT, device=device)
+            for values in (numbers, np.zeros((1, 1, 5, 7)))
+        )
+        assert ttsim.prod(x, out, dims=[0, 1]) is out
+        assert np.array_equal(out.to_numpy(), np.prod(numbers, (0, 1), keepdims=True))
+        assert ttsim.prod(ttsim.typecast(x, ttsim.bfloat8_b), out, dims=[]).dtype is ttsim.float32
+        with pytest.raises(ttsim.ArgumentTypeError, match=r"^ttnn\.prod\(\): incompatible function arguments"):
+            ttsim.prod(x, dims=[0])
