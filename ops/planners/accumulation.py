@@ -9,7 +9,7 @@ from functools import partial
 
 from device.cores import CoreRangeSet, core_rectangle
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.layouts import TensorSpec, no_such_axis, require_shard_spec
 from device.memory.memory_config import TILE, Layout, MemoryConfig
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, DataFormat
 from device.plan import Plan
@@ -100,6 +100,7 @@ def _run(
 ) -> PlanTensor:
     spec = source.spec
     if place.is_sharded():  # the result's shards come first
+        require_shard_spec(place, in_rows=spec.layout is Layout.ROW_MAJOR)
         spec.changed(memory_config=place, padded_shape=None)
     if spec.memory_config.is_sharded():
         raise DeviceError(

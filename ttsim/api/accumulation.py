@@ -120,6 +120,8 @@ def _scanned(tensor: Tensor, call: AccumulateArguments, out: Tensor | None) -> T
         raise DeviceError(
             f"Preallocated output tensor must be on device\n{call.name}: move out to the device, or leave it out"
         )
+    if out is not None and tensor.shape == out.shape and is_empty(tensor):
+        return out
     if out is not None and not tensor.shape and not out.shape:  # a number, which has no axis
         return assign(tensor, out)
     of_result = (call.data_format or tensor.spec.data_format, Layout.TILE)
@@ -129,7 +131,7 @@ def _scanned(tensor: Tensor, call: AccumulateArguments, out: Tensor | None) -> T
             f"its buffer becomes that of {of_result[0]} in TILE; give such a tensor, or leave it out"
         )
     result = converted(call.name, plan_accumulation, tensor, call)
-    if out is not None and not is_empty(tensor):
+    if out is not None:
         out.take_buffer(result)
     return result
 

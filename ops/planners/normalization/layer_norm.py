@@ -89,8 +89,11 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
     sharded = call.source.memory_config.is_sharded()
     program = call.program or _chosen(call.source)
     place = call.place or call.source.memory_config
+    by_rows = call.source.layout is Layout.ROW_MAJOR
+    if by_rows and call.rms:
+        raise DeviceError(ROWS_REFUSED)
     if not sharded or program.grid is None:
-        require_shard_spec(place, in_rows=False)
+        require_shard_spec(place, in_rows=by_rows)
     faults = (*_tensor_faults(call), *_shard_faults(call, place), *_config_faults(call, program, place, spec))
     if faults and program.inplace:
         raise DeviceError(faults[0])
@@ -99,7 +102,8 @@ def plan_norm(call: NormArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
         named = {tensor.name: tensor for tensor in tensors}
-        output = PlanTensor("output", call.source.changed(memory_config=place))
+        layout = Layout.TILE if sharded else None  # of shards, whatever the tensor's
+        output = PlanTensor("output", call.source.changed(memory_config=place, layout=layout))
         if faults:  # the library allocates the result before it checks the call
             op = _op(call, cores=CoreRangeSet([]), core_tiles=(0, 0))
             return builder.run(PROGRAM, op, tensors, output, refused=faults[0])

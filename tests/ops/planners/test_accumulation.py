@@ -6,7 +6,7 @@ import pytest
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, L1_HEIGHT_SHARDED_MEMORY_CONFIG, Layout
 from device.numbers.formats import BFLOAT16, FLOAT32, INT32
 from device.plan import Operation
 from ops.op_models import load_spec
@@ -179,3 +179,10 @@ def test_a_caller_s_tensor_is_looked_at_before_the_axis_of_its_program(shape, ax
     given = None if target is None else TensorSpec(target, BFLOAT16, Layout.TILE)
     with pytest.raises(DeviceError, match=re.escape(message)):
         plan_added_images(TensorSpec(shape, BFLOAT16, Layout.TILE), call, SPEC, target=given)
+
+
+@pytest.mark.parametrize(("layout", "first"), [(Layout.TILE, "bad optional"), (Layout.ROW_MAJOR, "MemoryConfig must")])
+def test_a_sharded_place_without_shards_is_refused_before_the_tensor(layout, first):
+    source = TensorSpec((32, 32), BFLOAT16, layout, DRAM_MEMORY_CONFIG)
+    call = AccumulateArguments(name="cumprod", axis=0, multiplies=True, place=L1_HEIGHT_SHARDED_MEMORY_CONFIG)
+    assert plan_accumulation(source, call, SPEC).steps[-1].text.startswith(first)

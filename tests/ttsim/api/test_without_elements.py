@@ -80,6 +80,14 @@ def test_other_results_are_copies_by_no_core(device, call):
     assert [(spec.shape, spec.dtype) for spec in query.output_tensor_specs] == [((1, 1, 0, 32), ttsim.bfloat16)]
 
 
+def test_nothing_is_added_up_in_the_caller_s_tensor(device):
+    x = nothing(device, (1, 0, 32))
+    out = ttsim.to_memory_config(x, L1)
+    with ttsim.profile(device) as profile:
+        assert ttsim.cumsum(x, 1, out=out) is out
+    assert not profile.runs()
+
+
 @pytest.mark.parametrize(
     ("call", "line"),
     [

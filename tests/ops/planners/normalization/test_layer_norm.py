@@ -1,7 +1,11 @@
 """What layer_norm refuses, in the words of the library."""
 
+import re
+
 import pytest
 
+from device.errors import DeviceError
+from device.memory.memory_config import L1_HEIGHT_SHARDED_MEMORY_CONFIG
 from device.plan import Operation
 from device.spec.device_spec import load_spec
 from ops.planners.normalization.layer_norm import NormArguments, NormProgram, plan_norm
@@ -42,3 +46,19 @@ def test_blackhole_takes_welford_s_algorithm_where_it_is_the_cheaper(kind, given
     steps = plan_norm(call, P150, l1_bytes=P150.l1.usable_bytes).steps
     (op,) = (step.op for step in steps if isinstance(step, Operation))
     assert op.welford == welford
+
+
+@pytest.mark.parametrize(
+    ("source", "rms", "place_text", "first"),
+    [
+        ("64x16 height/32x16/2", False, None, "Physical shard shape (32, 16) must be tile"),
+        ("64x64", False, "specless", "MemoryConfig must have Shard Spec specified"),
+        ("64x64 tile", False, "specless", "bad optional access"),
+        ("64x64", True, "specless", "ttnn::rms_norm does not support ROW_MAJOR input tensors"),
+    ],
+)
+def test_the_shards_of_the_result_are_made_before_the_tensor_is_looked_at(source, rms, place_text, first):
+    where = None if place_text is None else L1_HEIGHT_SHARDED_MEMORY_CONFIG
+    call = NormArguments(rms=rms, source=tensor_spec(source), place=where)
+    with pytest.raises(DeviceError, match=f"^{re.escape(first)}"):
+        plan_norm(call, N150, l1_bytes=1_360_544)
