@@ -1,11 +1,12 @@
 """ttnn's preparations of weights and biases ahead of a convolution: tables of their parameters, and the uploads."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
-from device.numbers.formats import BFLOAT16, FLOAT32
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
+from device.numbers.formats import BFLOAT16, FLOAT32, round_up
 from device.plan import Allocate, Plan
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, ConvRules, Operand
 from ops.planners.conv.preparation import checked_preparation, plan_preparation, plan_rows
@@ -48,8 +49,10 @@ class Preparation(Windows2d):
         place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
         own["slices"] = getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")
         call = self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
-        call = checked_preparation(call, role, device.spec, function=self._name, strict=device.strict)
-        before = plan_rows(call, role, device.spec)
+        bare = self.input_memory_config if self.input_memory_config.shard_spec is None else DRAM_MEMORY_CONFIG
+        scheme = bare.memory_layout if bare.is_sharded() else None
+        call = checked_preparation(call, role, device.spec, function=self._name, strict=device.strict, scheme=scheme)
+        before = plan_rows(call, device.spec)
         plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device))
         with device.function(f"ttnn.{self._name}"):
             if plan.refused:  # raised once what the preparation does before has run
@@ -76,12 +79,11 @@ class OfWeights(
     def run(self) -> Tensor:
         """Prepares the weights."""
         require_allocated(self.weight_tensor)
-        if not self._rules.transposed and self.weight_tensor.device() is not None:
-            raise DeviceError("Host conv weights should be placed on host\nweight_tensor: use .cpu()")
-        tensor = self.weight_tensor.cpu()
-        tensor = tensor if self._rules.transposed else of_one_row(tensor)
+        tensor, on_host = self.weight_tensor.cpu(), self._rules.transposed or self.weight_tensor.device() is None
+        if not self._rules.transposed and self.input_height == 1:
+            tensor = of_one_row(tensor)
         bias = _placeholder((1, 1, 1, self.out_channels)) if self.has_bias else None
-        return self.prepared("weight", tensor, weight=Operand(spec=tensor.spec, on_host=True), bias=bias)
+        return self.prepared("weight", tensor, weight=Operand(spec=tensor.spec, on_host=on_host), bias=bias)
 
 
 class OfBias(
@@ -198,13 +200,18 @@ class PrepareConvBias(OfBias, name="prepare_conv_bias", prefix=""):
 def _future_input(
     image_shape: tuple[int, int, int, int], dtype: DataType, layout: Layout, place: MemoryConfig
 ) -> Operand:
-    """The input of the later call; without a shard spec, the call chooses the shards.
+    """The input of the later call, interleaved where shards are not given.
 
-    ROW_MAJOR block floats, which no tensor can have, mean ROW_MAJOR bfloat16. Shards may be too small for the image:
-    only their cores and width are used.
+    ROW_MAJOR block floats, which no tensor can have, mean ROW_MAJOR bfloat16. Shards may be too small for the image, or
+    no whole tiles: of tiles only their cores are used, and of rows the width as well.
     """
     batch, height, width, channels = image_shape
-    config = place if place.shard_spec is not None or not place.is_sharded() else DRAM_MEMORY_CONFIG
+    shards, config = place.shard_spec, place
+    if shards is None:
+        config = MemoryConfig(buffer_type=place.buffer_type)
+    elif layout is Layout.TILE:
+        rows, columns = (round_up(side, TILE) for side in shards.shape)
+        config = replace(place, shard_spec=shards.changed(shape=(rows, columns)))
     data_format = BFLOAT16 if dtype.format.is_block and layout is Layout.ROW_MAJOR else dtype.format
     shape = (1, 1, batch * height * width, channels)
     try:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
 from device.numbers.formats import div_up
@@ -12,10 +13,10 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder
 from ops.planners.conv import checks, operands
-from ops.planners.conv.arguments import Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
+from ops.planners.conv.arguments import CONV2D, Check, ConvCall, Folding, SliceConfig, SliceType, refuse_first
 from ops.planners.conv.folding import folded_call
-from ops.planners.conv.plan import builder_of, plan_convolution
-from ops.planners.conv.slicing import choose_slices, first_slice, input_cores, most_slices
+from ops.planners.conv.plan import builder_of
+from ops.planners.conv.slicing import choose_slices, first_slice, input_cores
 from ops.planners.conv.strict import raw_weight
 from ops.programs.conv2d.op import choose_scheme
 from ops.programs.conv2d.partition import choose_cores, partition_conv, scheme_alignment, sharded_input
@@ -25,70 +26,102 @@ from ops.window import NoWindowError
 ONE_PIECE: Final = SliceConfig(slice_type=SliceType.L1_FULL)
 
 
-def checked_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, function: str, strict: bool) -> ConvCall:
+def checked_preparation(
+    call: ConvCall,
+    role: str,
+    device_spec: DeviceSpec,
+    *,
+    function: str,
+    strict: bool,
+    scheme: TensorMemoryLayout | None = None,
+) -> ConvCall:
     """The call as its "weight" or "bias" is prepared, windows folded; ``function`` names the preparation in errors.
 
-    ``strict`` refuses weights for a transposed convolution that the real library gets wrong.
+    ``strict`` refuses weights for a transposed convolution that the real library gets wrong. ``scheme`` is that of an
+    input in shards that are not given.
     """
-    if role == "bias":  # which no slices are read for; that of a frame of one row is never cut
-        call = replace(call, slice_config=ONE_PIECE if call.rules.transposed and _is_row(call) else None)
-    if not call.rules.transposed:
-        refuse_first(call, (_bias_on_host,) if role == "bias" else ())
-        refuse_first(call, (checks.stride_given,), function)
-    if call.conv_config.core_grid is None:  # the call's own checks refuse a wrong core grid
-        call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))
+    call = replace(call, conv_config=replace(call.conv_config, override_sharding_config=False))  # cores do not count
+    if role == "bias":
+        refuse_first(call, (_bias_on_host, _bias_format))
+        call = _over_frame(replace(call, slice_config=None), function)  # no slices are read for a bias
     if call.rules.transposed:
-        check_transposed(call, role, device_spec)
+        refuse_first(call, (operands.weight_refusals,))
+        if _searches(call):
+            checks.check_search(call, device_spec)
+        call = _in_shards(call, scheme)
+        _check_order(call)
+        refuse_first(call, (checks.placing_ahead,))
         refuse_first(call, (checks.stride_given,), function)
         checks.check_possible(call)
         refuse_first(call, (checks.groups_given, *((raw_weight,) if strict else ())), function)
         checks.check_sizes(call, device_spec)
-    else:
-        config, place = call.conv_config, call.input.spec.memory_config
-        moved = config.shard_layout is not None or config.reshard_if_not_optimal or config.override_sharding_config
-        asked = call
-        if not moved and not call.is_matmul and place.shard_spec is not None:  # shards are taken to stay where they are
-            call = replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
-        if call.input_height == call.kernel_size[0] == 1:  # a row is never cut
-            call, asked = (replace(each, slice_config=ONE_PIECE) for each in (call, asked))
-        refuse_first(call, (_bias_format,) if role == "bias" else ())
-        refuse_first(call, (checks.folded_lengths,) if call.folds else ())
-        refuse_first(call, (operands.weight_refusals if role == "weight" else operands.bias_shape,))
-        refuse_first(call, (_rows_of_blocks, _slices_of_matmul))
-        if not call.is_matmul:
-            _check_order(asked)
-        elif place.is_sharded():
-            refuse_first(call, (_missing_shard_layout,))
-        refuse_first(call, (checks.placing_ahead,))
-        checks.check_possible(call, prepares=True)
-        checks.check_sizes(call, device_spec)
-        call = _folded(call) if call.folds else call
-    slices = call.slice_config
-    if slices is not None and not call.in_one_piece:  # into slices that there are
-        fewer = min(slices.num_slices, most_slices(call, slices.slice_type))
-        call = replace(call, slice_config=replace(slices, num_slices=fewer))
-    cut = call if slices is None or call.in_one_piece else _in_dram(call)
+        checks.check_slices(_in_dram(call) if _plans_in_dram(call) else call)
+        return call
+    refuse_first(call, (checks.stride_given,), function)
+    return _checked_ordinary(_in_shards(call, scheme), device_spec)
+
+
+def _checked_ordinary(call: ConvCall, device_spec: DeviceSpec) -> ConvCall:
+    """The ordinary convolution that weights or a bias are prepared for, windows folded."""
+    config, place = call.conv_config, call.input.spec.memory_config
+    if call.input_height == call.kernel_size[0] == 1:  # a row is never cut
+        call = replace(call, slice_config=ONE_PIECE)
+    moved, asked = config.shard_layout is not None or config.reshard_if_not_optimal or _plans_in_dram(call), call
+    if not moved and not call.is_matmul and place.shard_spec is not None:  # shards are taken to stay where they are
+        call = replace(call, conv_config=replace(config, shard_layout=place.memory_layout))
+    refuse_first(call, (checks.folded_lengths,) if call.folds else ())
+    refuse_first(call, (_rows_of_blocks, _slices_of_matmul))
+    if not (call.is_matmul or (call.folds and call.kernel_size == call.stride)):
+        _check_order(asked)
+    elif place.is_sharded():
+        refuse_first(call, (_missing_shard_layout,))
+    refuse_first(call, (checks.placing_ahead,))
+    checks.check_possible(call, prepares=True)
+    checks.check_sizes(call, device_spec)
+    call = _folded(call) if call.folds else call
+    return _in_dram(call) if _plans_in_dram(call) else call
+
+
+def _in_shards(call: ConvCall, scheme: TensorMemoryLayout | None) -> ConvCall:
+    """The call on shards of a scheme, if there is one; it counts instead of the config's unless slices are planned."""
+    if scheme is None or _plans_in_dram(call):
+        return call
+    refuse_first(call, (_missing_shard_layout,))
+    becomes_matmul = call.is_matmul and scheme is TensorMemoryLayout.WIDTH_SHARDED
+    if call.conv_config.reshard_if_not_optimal or becomes_matmul:
+        return call
+    return replace(call, conv_config=replace(call.conv_config, shard_layout=scheme))
+
+
+def _over_frame(call: ConvCall, function: str) -> ConvCall:
+    """The call over its frame: the ordinary convolution of stride 1 that the bias of a transposed one is prepared for.
+
+    Raises ArgumentError for a frame without outputs.
+    """
     if not call.rules.transposed:
-        return cut
-    checks.check_slices(cut)
-    return call
+        return call
+    refuse_first(call, (checks.stride_given,), function)
+    checks.check_possible(call)
+    refuse_first(call, (checks.groups_given,), function)
+    ins, outs, groups = call.in_channels, call.out_channels, call.groups
+    groups = 1 if ins % groups or outs % groups else groups
+    weight = call.weight.spec.changed(shape=(outs, ins // groups, *call.kernel_size))
+    return replace(
+        call,
+        rules=CONV2D,
+        weight=replace(call.weight, spec=weight),
+        groups=groups,
+        input_height=call.axis(0).length,
+        input_width=call.axis(1).length,
+        stride=(1, 1),
+        padding=(0, 0, 0, 0),
+        output_padding=(0, 0),
+    )
 
 
 def _in_dram(call: ConvCall) -> ConvCall:
     """The call with its input in DRAM, out of which slices are cut."""
     return replace(call, input=replace(call.input, spec=call.input.spec.changed(memory_config=DRAM_MEMORY_CONFIG)))
-
-
-def check_transposed(call: ConvCall, role: str, device_spec: DeviceSpec) -> None:
-    """The real library's checks before it prepares for a transposed convolution."""
-    if role == "bias":
-        refuse_first(call, (_bias_on_host, _bias_format, _bias_place, checks.placing_ahead, operands.bias_refusals))
-        return
-    refuse_first(call, (operands.weight_refusals,))
-    if _searches(call):
-        checks.check_search(call, device_spec)
-    _check_order(call)
-    refuse_first(call, (checks.placing_ahead,))
 
 
 def _searches(call: ConvCall) -> bool:
@@ -128,26 +161,10 @@ def _bias_on_host(call: ConvCall) -> Iterator[str]:
         yield "conv bias should be placed on host\nbias_tensor: use .cpu(), or pass the bias as it was made"
 
 
-def _bias_place(call: ConvCall) -> Iterator[str]:
-    """Plans for an input in DRAM, and shards that are not kept."""
-    yield from _rows_of_blocks(call)
-    if _plans_in_dram(call) or call.input.spec.memory_config.is_sharded():
-        yield from _missing_shard_layout(call)
-
-
-def _is_row(call: ConvCall) -> bool:
-    """Whether the image, or the frame of a transposed convolution, and the kernel have one row."""
-    with suppress(NoWindowError):
-        return call.kernel_size[0] == call.axis(0).length == 1
-    return False
-
-
 def _plans_in_dram(call: ConvCall) -> bool:
-    """Whether a preparation plans slices of the convolution, or of that over the frame, as for an input in DRAM."""
+    """Whether a preparation plans slices of the convolution, as for an input in DRAM."""
     if call.takes_l1_path or call.prepared_as_matmul or call.is_matmul:
         return False
-    if call.rules.transposed:
-        return not _is_row(call)
     return not (call.folds and call.kernel_size == call.stride)
 
 
@@ -212,24 +229,19 @@ def _folded(call: ConvCall) -> ConvCall:
 def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
     """The plan that uploads the "weight" or "bias" of a call of `checked_preparation`; its result has that name.
 
-    A bias is prepared as the call does it, except that 1x1 kernels count as a matmul at any stride and padding. Raises
-    DeviceError if no number of slices fits, or the blocks do not fit.
+    Raises DeviceError if no number of slices fits, or the blocks do not fit, and ArgumentError for a wrong operand.
     """
-    sharded = call.input.spec.memory_config.is_sharded()
-    if call.is_matmul and not call.rules.transposed:
-        if not sharded or call.conv_config.reshard_if_not_optimal:
-            call = _in_dram(call) if sharded else call
-            return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
-    elif role == "bias" and not call.prepared_as_matmul:
-        return plan_convolution(call, device_spec, free_l1_bytes=free_l1_bytes)
     slices = None
-    if role == "weight" and not call.takes_l1_path:
-        slices, cut = call.slice_config, call if call.slice_config is None else _in_dram(call)
+    if _plans_in_dram(call) or (call.rules.transposed and not call.takes_l1_path):
+        slices, cut = call.slice_config, _in_dram(call)
         if slices is None or not slices.num_slices:
             slices = choose_slices(cut, device_spec, free_l1_bytes=free_l1_bytes)[0]
-            slices = None if call.slices_skip_dram(slices.num_slices) else slices
+        slices = None if call.slices_skip_dram(slices.num_slices) else slices
         call = call if slices is None else cut
+    if role == "weight" and _is_whole_matrix(call):
+        call = replace(call, conv_config=replace(call.conv_config, shard_layout=None))
     partitioned = partition_preparation(call, device_spec, slices)
+    _check_operand(call, role)
     layout, builder = (
         operands.weights_layout(partitioned, operands.read_layout(partitioned)),
         builder_of(call, device_spec),
@@ -241,17 +253,32 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
     return builder.finish({role: builder.tensor(name)})
 
 
-def plan_rows(call: ConvCall, role: str, device_spec: DeviceSpec) -> Plan:
+def _is_whole_matrix(call: ConvCall) -> bool:
+    """Whether the weights are a matrix that no cores part: of a matmul on an input in DRAM."""
+    by_width = call.conv_config.shard_layout is TensorMemoryLayout.WIDTH_SHARDED
+    return by_width and call.is_matmul and not (call.rules.transposed or call.takes_l1_path)
+
+
+def _check_operand(call: ConvCall, role: str) -> None:
+    """Raises an error for the "weight" or "bias" of a call, which is looked at once the call is planned."""
+    if role == "bias":
+        refuse_first(call, (operands.bias_shape,))
+        return
+    if not call.weight.on_host:
+        raise DeviceError("Host conv weights should be placed on host\nweight_tensor: use .cpu()")
+    refuse_first(call, (operands.weight_refusals,))
+
+
+def plan_rows(call: ConvCall, device_spec: DeviceSpec) -> Plan:
     """The weights and the bias in rows that the real preparation allocates, and releases, to plan a convolution.
 
     They are the operands of that convolution, whose input is in DRAM, and nothing is written into them. A preparation
     that plans no convolution allocates none.
     """
     builder = PlanBuilder(device_spec, {})
-    if _plans_in_dram(call) and (role == "bias" or not call.rules.transposed):
+    if _plans_in_dram(call) and not call.rules.transposed:
         data_format = call.weight_format
-        groups = 1 if call.rules.transposed else call.groups  # weights of groups are made dense by then
-        shapes = {"weight": (call.out_channels, call.in_channels // groups, *call.kernel_size)}
+        shapes = {"weight": (call.out_channels, call.in_channels // call.groups, *call.kernel_size)}
         if call.bias is not None:
             shapes["bias"] = (1, 1, 1, call.out_channels)
         rows = [
@@ -289,11 +316,10 @@ def partition_preparation(
     before = call.input_alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
-        if call.rules.transposed and slices is None and problem.out_format.is_block:  # no reader is timed for these
-            problem = replace(problem, out_format=problem.act_format)
     else:
         scheme = scheme or choose_scheme(problem, options, device_spec, matmul=matmul).scheme
         cores = choose_cores(problem, options, device_spec, scheme, alignment=before, matmul=matmul)
         alignment = scheme_alignment(problem, scheme, matmul=matmul)
-    layout = partition_conv(problem, options, device_spec, cores, alignment=alignment, matmul=matmul)
+    known = replace(problem, out_format=problem.act_format)  # no reader is timed, which is not known of all formats
+    layout = partition_conv(known, options, device_spec, cores, alignment=alignment, matmul=matmul)
     return operands.PartitionedConv(call=call, layout=layout, input_memory=memory)

@@ -12,7 +12,6 @@ from device.spec.device_spec import load_spec
 from ops.planners.conv.arguments import CONV2D, CONV_TRANSPOSE2D, SliceType
 from ops.planners.conv.operands import matrix_refusal, size_refusal
 from ops.planners.conv.preparation import (
-    check_transposed,
     checked_preparation,
     partition_preparation,
     plan_preparation,
@@ -89,9 +88,7 @@ def test_full_inner_dim_orders_the_rows_of_block_weights():
 def test_a_bias_of_a_strided_1x1_kernel_is_prepared_for_a_matmul():
     """59 tiles of columns are a prime number, which a matmul does not deal; the weights have 60."""
     result = call((2, 79), 11, 1888, (1, 1), (2, 2), shard_layout=BLOCK, transpose_shards=True)
-    weights = shape(plan_preparation(result, "weight", SPEC, free_l1_bytes=1400000), "weight")
-    bias = shape(plan_preparation(result, "bias", SPEC, free_l1_bytes=1400000), "bias")
-    assert (weights[1], bias[1]) == (60 * 32, 59 * 32)
+    assert (prepared_shape(result)[1], prepared_shape(result, "bias")[1]) == (60 * 32, 59 * 32)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +110,7 @@ def test_weights_for_another_call_are_refused(scheme, shapes, text):
 
 def test_operands_in_rows_are_allocated_and_released_before_a_preparation():
     result = call((16, 16), 24, 32, (2, 2), (3, 3))
-    plan = plan_rows(result, "bias", SPEC)
+    plan = plan_rows(checked_preparation(result, "bias", SPEC, function="prepare", strict=False), SPEC)
     assert [type(step).__name__ + step.tensor for step in plan.steps] == [
         "Allocateweight.rows", "Allocatebias.rows", "Freebias.rows", "Freeweight.rows",
     ]  # fmt: skip
@@ -168,10 +165,10 @@ ON_DEVICE = {"bias": operand(1, 1, 1, 32, place=DRAM_MEMORY_CONFIG)}
 def test_what_is_refused_of_a_preparation(role, changes, text):
     result = plain_call(**changes)
     if not text:
-        check_transposed(result, role, SPEC)
+        prepared_shape(result, role)
         return
     with pytest.raises(ArgumentError, match=f"^{text}"):
-        check_transposed(result, role, SPEC)
+        prepared_shape(result, role)
 
 
 HIGH_BLOCK = {"act_block_h_override": 33}
@@ -216,11 +213,11 @@ def test_a_whole_image_may_have_blocks_higher_than_a_core_s_rows():
     """Its first slice of one in DRAM would have 9 rows a core, and a block of two tiles."""
     changes = {"stride": (4, 4), "shard_layout": WIDTH, "act_block_h_override": 64, "weights_format": BFLOAT8_B}
     result = sized_call((249, 1), (152, 221), layout=Layout.TILE, slice_config=L1_FULL, **changes)
-    check_transposed(result, "weight", SPEC)
+    prepared_shape(result)
     chosen = replace(result, conv_config=replace(result.conv_config, shard_layout=None))
     narrow = replace(chosen, input_height=1, stride=(1, 1))
     with pytest.raises(DeviceError, match=r"^Conv2d output block size"):  # where the scheme is chosen
-        check_transposed(narrow, "weight", SPEC)
+        prepared_shape(narrow)
 
 
 @pytest.mark.parametrize(
@@ -335,3 +332,56 @@ def test_weights_for_shards_that_need_no_slices_are_prepared_for_the_shards():
     made = call((14, 14), 2016, 96, (3, 3), (1, 3), slice_config=cut(0, ACROSS), out_format=BFLOAT16)
     made = replace(made, input=replace(made.input, spec=spec))
     assert prepared_shape(made)[0] == 18432
+
+
+def test_cores_that_a_call_overrides_do_not_count():
+    made = plain_call(**KNOWN, **SHARDED, **GRID)
+    for role in ("weight", "bias"):
+        assert prepared_shape(replace(made, bias=ROW["bias"]), role)[1] == 32
+
+
+def test_the_scheme_of_slices_is_chosen_for_shards_in_dram():
+    """Blocks are estimated for all schemes, although the shards of the input have one."""
+    place = replace(in_box(HEIGHT, (32, 32), 2), buffer_type=BufferType.DRAM)
+    window = {"batch": 3, "padding": (2, 2, 0, 0), "stride": (1, 2)}
+    made = conv2d_call((1, 3), (32, 16), (3, 1), **window, weights_format=BFLOAT16, act_block_h_override=512)
+    made = replace(made, input=operand(1, 1, 9, 32, place=place, layout=Layout.TILE))
+    with pytest.raises(DeviceError, match=r"^Conv2d output block size"):
+        prepared_shape(made)
+
+
+def test_a_bias_of_a_transposed_convolution_is_that_of_the_convolution_over_its_frame():
+    """No slices of a kernel of one row over frames of one row; rows of block floats are refused else."""
+    row = {"weights_format": BFLOAT8_B, "with_bias": True, "layout": Layout.TILE}
+    made = sized_call((1, 64), (32, 32), (1, 3), **row)
+    assert prepared_shape(made, "bias") == (32, 32)
+    with pytest.raises(ArgumentError, match=f"^{IN_ROWS}"):
+        prepared_shape(sized_call((2, 64), (32, 32), (1, 3), **row), "bias")
+
+
+@pytest.mark.parametrize("scheme", [HEIGHT, WIDTH, BLOCK])
+def test_shards_that_are_not_given_lie_in_l1_and_have_a_scheme(scheme):
+    made = conv2d_call((16, 64), (96, 32), (3, 3), place=L1_MEMORY_CONFIG)
+    bare, known = (
+        checked_preparation(made, "weight", SPEC, function="prepare", strict=False, scheme=each)
+        for each in (scheme, None)
+    )
+    assert (bare.conv_config.shard_layout, known.conv_config.shard_layout) == (scheme, None)
+    assert shape(plan_preparation(bare, "weight", SPEC, free_l1_bytes=1400000), "weight")
+    moved = replace(made, conv_config=replace(made.conv_config, reshard_if_not_optimal=True))
+    with pytest.raises(ArgumentError, match=r"^bad optional access"):
+        checked_preparation(moved, "weight", SPEC, function="prepare", strict=False, scheme=scheme)
+
+
+def test_weights_are_looked_at_once_the_blocks_are_planned():
+    made = conv2d_call((16, 64), (32, 32), (3, 3), place=L1_MEMORY_CONFIG, act_block_h_override=33)
+    made = replace(made, weight=operand(32, 32, 9))
+    with pytest.raises(ArgumentError, match=f"^{BLOCK_FIRST}"):
+        prepared_shape(made)
+    with pytest.raises(ArgumentError, match=r"^Host conv weights should be 4D tensor"):
+        prepared_shape(replace(made, conv_config=replace(made.conv_config, act_block_h_override=0)))
+
+
+def test_weights_of_a_matmul_on_an_input_in_dram_are_one_matrix_for_wide_shards_as_well():
+    made = conv2d_call((6, 30), (100, 96), (2, 1), stride=(2, 1), shard_layout=WIDTH, place=DRAM_MEMORY_CONFIG)
+    assert prepared_shape(made) == (224, 96)
