@@ -184,13 +184,13 @@ class Convolution:
         return f"ttsim.{self.function}({start}{named(bias_tensor=bias, **self.keywords(), **more)})"
 
     def prepared(self, x: object, operand: str, **own: str) -> str:
-        """A call of a function of the library that prepares weights or bias for this convolution."""
+        """A call of the function that prepares "weights" or "bias" for this convolution; ``own`` arguments count."""
         name = f"prepare_{'conv_transpose2d' if self.transposed else 'conv'}_{operand}"
         known = inspect.signature(getattr(ttsim, name)).parameters
         texts = {key: text for key, text in self.keywords().items() if key in known}
         texts |= {"input_memory_config": f"{x}.memory_config()", "input_layout": f"{x}.layout"}
         texts |= {"input_dtype": f"{x}.dtype", "device": "device", "output_dtype": self.rest.get("dtype", "")}
-        return f"ttsim.{name}({named(**own, **texts)[2:]})"
+        return f"ttsim.{name}({named(**texts | own)[2:]})"
 
 
 def window(function: str, draft: Draft, x: Shadow) -> Convolution | None:
@@ -268,10 +268,12 @@ def _slices(draft: Draft) -> str:
     return f"ttsim.Conv2dSliceConfig(slice_type=ttsim.{kind}{count})"
 
 
-def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | None, str]:
-    """Weights and perhaps a bias, rarely odd ones, and why they are impossible if they are."""
+_ODD_PLACES: Final = ({"layout": "TILE"}, {"where": DRAM, "layout": "ROW_MAJOR"}, {"where": DRAM, "layout": "TILE"})
+
+
+def raw_weights(draft: Draft, call: Convolution) -> tuple[Operand, str]:
+    """Weights, rarely odd ones, and why they are impossible if they are."""
     dtype, shape, problem = draft.pick(("bfloat16", "bfloat16", "float32")), call.weights_shape, ""
-    places = draft.pick(({"layout": "TILE"}, {"where": DRAM, "layout": "ROW_MAJOR"}, {"where": DRAM, "layout": "TILE"}))
     odd = draft.pick(("place", "block", "shape", "integers")) if draft.chance(0.05) else ""
     if odd == "shape":
         shape = draft.pick((shape[::-1], (shape[0] + 1, *shape[1:]), shape[1:], (1, *shape)))
@@ -279,10 +281,13 @@ def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | No
     elif odd:
         dtype = {"place": dtype, "block": draft.pick(BLOCKS), "integers": draft.pick(INTEGERS)}[odd]
         problem = "weights of integers" if odd == "integers" else ""
-    weights = draft.operand("w", shape, dtype, **places if odd == "place" else {"layout": "ROW_MAJOR"})
-    if draft.chance(0.6):
-        return weights, None, problem
-    columns = call.channels[1]
+    place = draft.pick(_ODD_PLACES) if odd == "place" else {"layout": "ROW_MAJOR"}
+    return draft.operand("w", shape, dtype, **place), problem
+
+
+def raw_bias(draft: Draft, call: Convolution, dtype: str) -> tuple[Operand, str]:
+    """A bias beside weights of a data type, rarely an odd one, and why it is impossible if it is."""
+    columns, problem = call.channels[1], ""
     row: tuple[int, ...] = (1, 1, 1, columns)
     dtype = "bfloat16" if dtype in INTEGERS else dtype
     odd = draft.pick(("dtype", "place", "shape")) if draft.chance(0.08) else ""
@@ -290,8 +295,9 @@ def raw_operands(draft: Draft, call: Convolution) -> tuple[Operand, Operand | No
         dtype = draft.pick(("float32", "bfloat16", "bfloat8_b"))
     elif odd == "shape":
         row = draft.pick(((columns,), (1, columns), (1, 1, columns), (1, 1, 1, columns + 1), (1, 1, 32, columns)))
-        problem = problem or ("a bias of another size" if int(np.prod(row)) != columns else "")
-    return weights, draft.operand("b", row, dtype, **places if odd == "place" else {"layout": "ROW_MAJOR"}), problem
+        problem = "a bias of another size" if int(np.prod(row)) != columns else ""
+    place = draft.pick(_ODD_PLACES) if odd == "place" else {"layout": "ROW_MAJOR"}
+    return draft.operand("b", row, dtype, **place), problem
 
 
 @operation("conv_transpose2d", "conv2d", "conv1d")
@@ -305,8 +311,9 @@ def convolution(draft: Draft) -> Step | None:
     if plain is None:
         return None
     call = configured(draft, plain, x)
-    weights, bias, problem = raw_operands(draft, call)
-    problem = "an input of integers" if integers else problem
+    weights, problem = raw_weights(draft, call)
+    bias, of_bias = raw_bias(draft, call, weights.dtype) if draft.chance(0.4) else (None, "")
+    problem = "an input of integers" if integers else problem or of_bias
     weights_dtype = str(call.config.get("weights_dtype", "")).removeprefix("ttsim.") or weights.dtype
     call = replace(call, weights_dtype=weights_dtype)
     frees = state.sharing(x) if call.config.get("deallocate_activation") == "True" else ()

@@ -14,6 +14,7 @@ from tools.random_calls import (
     elementwise,
     normalizations,
     parts,
+    preparations,
     products,
     reductions,
     tensors,
@@ -23,7 +24,7 @@ from tools.random_calls import (
 # Each adds its operations.
 FAMILIES: Final = (
     tensors, elementwise, combinations, products, attention, decoders, convolutions, windows, reductions,
-    normalizations, parts, device_calls,
+    normalizations, parts, preparations, device_calls,
 )  # fmt: skip
 # By name: modules add theirs in the order of imports, which differs from tool to tool, and seeds must not.
 OPERATIONS: Final = dict(sorted(drafts.OPERATIONS.items()))
