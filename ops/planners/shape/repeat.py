@@ -22,7 +22,6 @@ from device.plan import Operation, Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.copies import written_or_copied
-from ops.planners.shape.permute import seen
 from ops.planners.shape.to_layout import in_other_layout
 from ops.planners.to_config import dealt, placed, untilized_rows
 from ops.programs.buffer_shapes import in_dram
@@ -151,9 +150,7 @@ def _repeated(
     spec, rank = builder.device_spec, max(len(counts), len(source.spec.shape))
     times = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - len(source.spec.shape)) + source.spec.shape
-    tensor = seen(source, shape)
-    if len(shape) > len(source.spec.shape) and source.spec.layout is Layout.ROW_MAJOR:
-        tensor = PlanTensor(source.name, viewed(source.spec, shape, spec))  # refuses padding in shards
+    tensor = source if shape == source.spec.shape else PlanTensor(source.name, viewed(source.spec, shape, spec))
     where = replace(source.spec.memory_config, shard_spec=None) if place is None else place
     if all(count == 1 for count in times):
         return placed(builder, tensor, _place_of_one(tensor.spec, source.spec.memory_config, where, spec), "output")

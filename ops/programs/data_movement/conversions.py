@@ -370,8 +370,7 @@ def unpadded_by(
     limited set of ``cores`` only for interleaved tiles. The library views rows of more than four axes in the shape
     ``seen`` at the end, which is ``shape`` if it is None.
     """
-    rows = rows_of(source.spec, shape, MemoryConfig())
-    result = rows.changed(memory_config=unpadded_place(source.spec, shape, place))
+    result = rows_of(source.spec, shape, unpadded_place(source.spec, shape, place))
     refused = unpadding_refusal(source.spec, result, place, cores)
     if refused is None and any(map(gt, shape, source.spec.shape)):
         builder.leave_out_values(
@@ -392,24 +391,25 @@ def _in_more_axes(builder: PlanBuilder, rows: PlanTensor, seen: tuple[int, ...])
     refused = isinstance(last, Operation) and last.refused
     if refused or len(seen) <= RANK or seen == tensor.padded_shape:
         return rows
-    width, way_out = tensor.padded_shape[-1], "input_tensor: reshape it to four axes first"
-    if not tensor.memory_config.is_sharded():
-        page_bytes, size = row_bytes(tensor, seen[-1]), tensor.buffer(spec).size_bytes
+    sharded, width = tensor.memory_config.is_sharded(), tensor.padded_shape[-1]
+    if sharded and seen[-1] == width:
+        return rows
+    if sharded and tensor.shards.shape[1] != width:
+        refuse_other_width((prod(seen[: 1 - RANK]), *tensor.padded_shape[1 - RANK :]), seen, tensor.shards)
+    text = f"untilize: shards wider than their columns, in {len(seen)} axes"
+    if sharded and seen == tensor.shape:
+        builder.leave_out_values(f"{text}, show their padding, whose numbers ttsim does not simulate; reshape")
+        return PlanTensor(rows.name, viewed(tensor, seen, spec))
+    page_bytes, size = row_bytes(tensor, seen[-1]), tensor.buffer(spec).size_bytes
+    way_out = "input_tensor: reshape it to four axes first"
+    if size % page_bytes:
         raise DeviceError(
-            f"MeshBuffer must be large enough to hold the tensor.\n{way_out}"
-            if size % page_bytes == 0
-            else f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
+            f"For valid non-interleaved buffers page size {page_bytes} must equal buffer size {size}. For "
             f"interleaved-buffers, buffer size should be divisible by the page size\n{way_out}"
         )
-    if seen[-1] == width:
-        return rows
-    if tensor.shards.shape[1] != width:
-        refuse_other_width((prod(seen[: 1 - RANK]), *tensor.padded_shape[1 - RANK :]), seen, tensor.shards)
-    view, text = viewed(tensor, seen, spec), f"untilize: shards wider than their columns, in {len(seen)} axes"
-    if seen != tensor.shape:
-        raise NotSimulatedError(f"{text}, are not simulated; reshape")
-    builder.leave_out_values(f"{text}, show their padding, whose numbers ttsim does not simulate; reshape")
-    return PlanTensor(rows.name, view)
+    if not sharded:
+        raise DeviceError(f"MeshBuffer must be large enough to hold the tensor.\n{way_out}")
+    raise NotSimulatedError(f"{text}, are not simulated; reshape")
 
 
 def unpadded_place(source: TensorSpec, shape: tuple[int, ...], place: MemoryConfig) -> MemoryConfig:
