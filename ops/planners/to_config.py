@@ -38,6 +38,11 @@ from ops.programs.data_movement.placement import (
     without_spec,
 )
 
+SHOWS_PADDING = (
+    "in shards that pad them, in more than four axes, show this padding, whose numbers ttsim does not simulate; "
+    "reshape the tensor to four axes"
+)
+
 
 def plan_tilize(
     source: TensorSpec,
@@ -56,20 +61,24 @@ def plan_tilize(
 
     ``cores`` are the cores that may be used; None for all. With ``by_tile`` one core tilizes tile by tile.
     """
-    where = source.memory_config if place is None else place
-    require_shard_spec(where, in_rows=False)
-    if source.layout is not Layout.ROW_MAJOR:
+    in_rows = source.layout is Layout.ROW_MAJOR
+    narrower = in_rows and sees_narrower(source, spec)
+    require_shard_spec(source.memory_config if place is None else place, in_rows=False)
+    if not in_rows:
         raise DeviceError("Can only tilize row major data\ninput_tensor: it has tiles already")
     if padded_shape is not None:
-        _check_padded_shape(source, padded_shape, where)
-    check_rows(source, spec)
+        _check_padded_shape(source, padded_shape, source.memory_config if place is None else place)
+    rows_of_four = viewed(source, seen_in_four(source.shape), spec) if narrower else source
+    where = rows_of_four.memory_config if place is None else place
     if pads and padded_shape is None and not where.is_sharded():  # the padding of shards stays, and is rounded up
-        padded_shape = TensorSpec(source.padded_shape, source.data_format, Layout.TILE).padded_shape
+        padded_shape = TensorSpec(rows_of_four.padded_shape, source.data_format, Layout.TILE).padded_shape
 
     def write(builder: PlanBuilder, rows: PlanTensor) -> PlanTensor:
+        if narrower:
+            builder.leave_out_values(f"tilize: rows of {source.shape[-1]} {SHOWS_PADDING}")
         tiles = tilized_by(
             builder,
-            rows,
+            PlanTensor(rows.name, rows_of_four),
             "output",
             place=where,
             data_format=data_format,
@@ -79,9 +88,9 @@ def plan_tilize(
             by_tile=by_tile,
             cores=cores,
         )
-        if len(source.shape) <= RANK or where.is_sharded():
+        if len(source.shape) <= RANK or (where.is_sharded() and not narrower):
             return tiles
-        return PlanTensor(tiles.name, tiles.spec.changed(padded_shape=None))  # a view with no more padding than needed
+        return PlanTensor(tiles.name, tiles.spec.changed(shape=source.shape))  # a view with no more padding than needed
 
     return plan_of(source, spec, write, free_l1=free_l1)
 

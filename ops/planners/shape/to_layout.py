@@ -5,14 +5,22 @@ from functools import partial
 from device.cores import CoreRangeSet
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec, require_shard_spec
-from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout as Scheme, ragged_tiles
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    TensorMemoryLayout as Scheme,
+    ragged_tiles,
+)
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, DataFormat
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import FreeL1, PlanBuilder, PlanTensor, plan_of
 from ops.planners.shape.pad import padded_by
 from ops.planners.to_config import plan_of_rows, sees_narrower
-from ops.programs.data_movement.conversions import rows_of, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.conversions import rows_of, seen_in_four, tilized_by, unpadded_by, untilized_by
+from ops.programs.data_movement.placement import viewed
 
 
 def plan_to_layout(
@@ -77,9 +85,13 @@ def in_other_layout(
         if spec.shape != spec.padded_shape:
             return unpadded_by(builder, source, spec.shape, where, name, cores=cores)
         return untilized_by(builder, source, rows_of(spec, spec.shape, where), name, cores=cores)
-    spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses ragged shards
-    if sees_narrower(spec, builder.device_spec) and spec.shape[-1] % TILE:
-        spec.changed(layout=Layout.TILE)
+    _require_tiles(spec.memory_config)
+    narrower = sees_narrower(spec, builder.device_spec)
+    spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses shards that do not hold the padding
+    if narrower and spec.shape[-1] % TILE:
+        rows_of_four, current = viewed(spec, seen_in_four(spec.shape), builder.device_spec), spec.memory_config
+        if {current.buffer_type, where.buffer_type} == {BufferType.L1} and where.memory_layout is current.memory_layout:
+            rows_of_four.changed(layout=Layout.TILE)  # refuses shards of no tiles
         raise DeviceError(
             f"Input tensor width ({spec.shape[-1]}) must be divisible by tile width ({TILE})\n"
             f"input_tensor: shards pad its rows to {spec.padded_shape[-1]}; reshape it to four axes"
@@ -88,7 +100,10 @@ def in_other_layout(
     whole = padded in (spec.padded_shape, spec.shape)  # the last of WIDTH shards may be ragged
     by_height = spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
     if whole or not by_height or len(spec.shape) == 1:
-        return tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole, cores=cores)
+        tiles = tilized_by(builder, source, name, place=where, data_format=data_format, whole=whole, cores=cores)
+        if len(spec.shape) == 1:
+            viewed(tiles.spec, spec.shape, builder.device_spec)  # refuses padding in shards
+        return tiles
     behind = tuple((0, side - own) for side, own in zip(padded, spec.shape, strict=True))
     rows = padded_by(builder, source, behind, 0.0, f"{name}.padded")
     seen = PlanTensor(rows.name, rows.spec.changed(shape=spec.shape, padded_shape=padded))

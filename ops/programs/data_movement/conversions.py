@@ -13,7 +13,15 @@ from typing import Any, Final
 from device.cores import CoreRangeSet
 from device.errors import DeviceError, NotSimulatedError
 from device.memory.layouts import TensorSpec, require_shard_spec
-from device.memory.memory_config import TILE, BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout as Scheme
+from device.memory.memory_config import (
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout as Scheme,
+    ragged_tiles,
+)
 from device.numbers.formats import BFLOAT8_B, BFLOAT16, UINT8, DataFormat, div_up, round_up
 from device.plan import Operation
 from device.spec.device_spec import DeviceSpec
@@ -295,6 +303,8 @@ def tilized_by(
         else:
             alike = len(padded) == len(spec.shape) and spec.padded_shape[-1] == padded[-1]
         stays = stays and scheme is Scheme.WIDTH_SHARDED and alike
+    elif scheme is Scheme.HEIGHT_SHARDED:
+        stays = stays and shards is not None and ragged_tiles(shards) is None
     if shards is not None and stays:
         rows = prod(padded[:-1]) if len(spec.shape) > 1 else 1  # rows of a vector are not padded
         shape = shards.shape if whole else (rows, shards.shape[1])
@@ -398,8 +408,9 @@ def _in_more_axes(builder: PlanBuilder, rows: PlanTensor, seen: tuple[int, ...])
         refuse_other_width((prod(seen[: 1 - RANK]), *tensor.padded_shape[1 - RANK :]), seen, tensor.shards)
     text = f"untilize: shards wider than their columns, in {len(seen)} axes"
     if sharded and seen == tensor.shape:
+        view = PlanTensor(rows.name, viewed(tensor, seen, spec))
         builder.leave_out_values(f"{text}, show their padding, whose numbers ttsim does not simulate; reshape")
-        return PlanTensor(rows.name, viewed(tensor, seen, spec))
+        return view
     page_bytes, size = row_bytes(tensor, seen[-1]), tensor.buffer(spec).size_bytes
     way_out = "input_tensor: reshape it to four axes first"
     if size % page_bytes:

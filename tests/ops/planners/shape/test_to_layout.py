@@ -171,6 +171,26 @@ def test_rows_that_shards_pad_are_seen_without_their_padding_in_four_axes(source
         plan_to_layout(tensor_spec(source), Layout.TILE, N150)
 
 
+def test_tilize_pads_rows_of_four_axes():
+    """Rows of 16 in one shard of 32 columns, seen as twice as many rows of 16 without padding."""
+    rows = tensor_spec("2x2x2x4x16 width/32x32/1")
+    with pytest.raises(DeviceError, match="Shard height 64 must match physical height 32 for width sharded"):
+        plan_tilize(rows, N150, pads=True, place=place("l1"))
+    rows = tensor_spec("2x2x2x8x16 block/64x32/1x1")
+    plan = plan_tilize(rows, N150, pads=True, place=place("l1"))
+    assert (plan.tensors["output"].padded_shape, plan.without_values is None) == ((2, 2, 2, 32, 32), False)
+
+
+def test_high_shards_that_are_no_tiles_do_not_stay():
+    (step,) = plan_tilize(tensor_spec("2x160 height/8x160/1"), N150, place=place("height/32x160/1")).steps
+    assert step.refused.startswith("Input tensor height (2) must be divisible by tile height (32)")
+
+
+def test_a_vector_in_columns_of_tiles_is_no_vector_again():
+    with pytest.raises(DeviceError, match=re.escape("Input shape: Shape([32, 96]), New shape: Shape([65])")):
+        plan_to_layout(tensor_spec("65"), Layout.TILE, N150, place=place("width/32x32/3"))
+
+
 def test_tilize_looks_at_the_shards_of_four_axes():
     with pytest.raises(DeviceError, match=re.escape("Physical shard shape (4096, 8) must be tile {32, 32} sized!")):
         plan_tilize(tensor_spec("2x1x4x2x64x8 rows block/1024x32/1 dram"), N150)
