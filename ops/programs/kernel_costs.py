@@ -1,10 +1,11 @@
 """Costs that the kernels of several programs share: compute, pages, sticks, transfers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from functools import lru_cache, partial
+from typing import ClassVar, Final, NamedTuple
 
 from device.numbers.formats import DataFormat, div_up
 from device.spec.device_spec import Costs, DeviceSpec
@@ -125,6 +126,9 @@ def add_row_cycles(spec: DeviceSpec, tiles: float) -> float:
     return costs.block_cycles + tiles * costs.add_tile_cycles
 
 
+CACHED_BLOCKS: Final = 4096  # of products, whose tasks are cached for a device
+
+
 class ProductBlock(NamedTuple):
     """The tiles that a core multiplies in one K block."""
 
@@ -138,11 +142,20 @@ class ProductBlock(NamedTuple):
     fidelity_phases: int
 
 
-def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> list[Task]:
+def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> tuple[Task, ...]:
     """One K block: unpackers and matrix unit together, the packer one sub-block later.
 
     There is a task for each element of `reloads`, which says whether partial sums are reloaded.
     """
+    return spec.derived(_cached_tasks)(block, reloads)
+
+
+def _cached_tasks(spec: DeviceSpec) -> Callable[[ProductBlock, tuple[bool, ...]], tuple[Task, ...]]:
+    """The function `_multiply_tasks` of a device with a cache, because searches ask for few different blocks."""
+    return lru_cache(maxsize=CACHED_BLOCKS)(partial(_multiply_tasks, spec))
+
+
+def _multiply_tasks(spec: DeviceSpec, block: ProductBlock, reloads: tuple[bool, ...]) -> tuple[Task, ...]:
     costs, subblocks = spec.costs_of(ComputeCosts), block.subblocks
     tiles = block.subblock_height * block.subblock_width
     products = tiles * spec.compute.phase_cycles * block.fidelity_phases
@@ -166,7 +179,7 @@ def multiply_tasks(spec: DeviceSpec, block: ProductBlock, *reloads: bool) -> lis
         }
         return task_of(path, busy)
 
-    return list(map(task, reloads))
+    return tuple(map(task, reloads))
 
 
 def unpack_cycles(spec: DeviceSpec, block: ProductBlock) -> tuple[float, float]:

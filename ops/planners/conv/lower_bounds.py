@@ -1,9 +1,10 @@
 """Lower bounds of a call's cycles and L1, from its partition alone: they rule candidates out and are never reported."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
+from functools import partial
 from math import prod
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, La
 from device.numbers.formats import BFLOAT16, div_up
 from device.spec.device_spec import DeviceSpec
 from device.time.network import read_latency_cycles
-from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand
+from ops.planners.conv.arguments import ConvCall, ConvConfig, Operand, SliceConfig
 from ops.planners.conv.l1_path import halo_arguments, reads_input
 from ops.planners.conv.operands import PartitionedConv, micro_op, output_spec, partition_call
 from ops.planners.conv.slicing import OutputSlice, choose_slices, input_cores, output_slices
@@ -35,9 +36,11 @@ from ops.window import NoWindowError
 class Extent(IntEnum):
     """The calls that a lower bound holds for, by the differences that they may have from a given call."""
 
-    CALL = 0  # Nothing
     BLOCKS = 1  # Blocks and readers; the cores stay the same
     CORES = 2  # Blocks, readers and cores; the call has the most cores that its scheme can have for rows
+
+
+CountedSlices = tuple[tuple[OutputSlice, int], ...]  # Slices, and how often a call has them
 
 
 class RestKey(NamedTuple):
@@ -87,6 +90,14 @@ class LowerBound(NamedTuple):
     rest_key: RestKey | None = None  # None if unknown
     programs: tuple[Program, ...] = ()  # Its convolutions
 
+    def with_piece(self, piece: "_Piece") -> "LowerBound":
+        """The bound together with a piece that runs as often as the piece says."""
+        return self._replace(
+            cycles=self.cycles + piece.times * piece.cycles,
+            rest_cycles=self.rest_cycles + piece.times * piece.rest_cycles,
+            l1_bytes=max(self.l1_bytes, piece.l1_bytes),
+        )
+
 
 UNKNOWN = LowerBound()  # nothing is known without a plan
 
@@ -115,41 +126,53 @@ class LowerBounds:
     _families: dict[Hashable, "tuple[_Family, ...] | DeviceError | NoWindowError"] = field(default_factory=dict)
     _places: dict[Hashable, "_Place"] = field(default_factory=dict)
     _windows: dict[TensorSpec, int] = field(default_factory=dict)  # Cycles of the copies of windows from DRAM
+    _slices: dict[Hashable, CountedSlices] = field(default_factory=dict)  # By what calls with the same slices share
 
     @property
     def device_spec(self) -> DeviceSpec:
         """The device of the calls."""
         return self.times.device_spec
 
-    def of(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound:
-        """Lower bound of a call, or of all calls that differ from it up to `extent`; raises the errors of its plan.
+    def of(self, call: ConvCall, enough: Callable[[LowerBound], bool] | None = None) -> LowerBound:
+        """Lower bound of a call; raises the errors of its plan.
 
-        Unknown for matmuls, folded windows, output phases and split calls, and if slices depend on the differences.
+        The bound of some slices alone, without keys, as soon as it is ``enough``: slices that run most often come
+        first. Unknown for matmuls, folded windows, output phases and split calls.
         """
         on_l1_path, config = call.takes_l1_path, call.conv_config
-        if extent:
-            if not on_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
-                return UNKNOWN
-            calls = self._calls(call)
-            pieces = [self._like(call, piece, extent, cut=_cuts(calls))._replace(times=times) for piece, times in calls]
-        else:
-            buffered = Buffered(
-                config.enable_act_double_buffer,
-                config.enable_weights_double_buffer,
-                config.reallocate_halo_output or not on_l1_path,
-            )
-            pieces = [family.piece(buffered) for family in self._family(call)]
+        buffered = Buffered(
+            config.enable_act_double_buffer,
+            config.enable_weights_double_buffer,
+            config.reallocate_halo_output or not on_l1_path,
+        )
+        least, pieces = UNKNOWN, list[_Piece]()
+        for family in self._family(call):
+            pieces.append(family.piece(buffered))
+            least = least.with_piece(pieces[-1])
+            if enough is not None and enough(least):
+                return least
         if not pieces:
             return UNKNOWN
         same = on_l1_path, call.slice_config, config.output_layout
-        return LowerBound(
-            cycles=sum(piece.times * piece.cycles for piece in pieces),
-            rest_cycles=sum(piece.times * piece.rest_cycles for piece in pieces),
-            l1_bytes=max(piece.l1_bytes for piece in pieces),
+        return least._replace(
             plan_key=(*same, tuple((piece.plan_key, piece.times) for piece in pieces)),
             rest_key=RestKey(*same, tuple((piece.rest_key, piece.times) for piece in pieces)),
             programs=tuple(Program(*piece.program, piece.times) for piece in pieces if piece.program is not None),
         )
+
+    def of_all(self, call: ConvCall, extent: Extent, enough: Callable[[LowerBound], bool] | None = None) -> LowerBound:
+        """Lower bound of all calls that differ from a call up to `extent`; raises the errors of its plan.
+
+        ``enough`` as in `of`. Unknown as in `of`, and if slices depend on the differences.
+        """
+        if not call.takes_l1_path and (call.slice_config is None or not call.slice_config.num_slices):
+            return UNKNOWN
+        least, calls = UNKNOWN, self._calls(call)
+        for _, piece, times in calls:
+            least = least.with_piece(self._like(call, piece(), extent, cut=_cuts(calls))._replace(times=times))
+            if enough is not None and enough(least):
+                break
+        return least
 
     def of_starts(self, call: ConvCall) -> LowerBound:
         """The bound of all calls with the slices of a call: the start of their operations."""
@@ -194,29 +217,43 @@ class LowerBounds:
         rows = layout.shards.out_rows if layout.scheme is not WIDTH else 1
         return self._least_start_cycles() + int(costs.start_cycles + latency + rows * costs.box_stick_cycles)
 
-    def _calls(self, call: ConvCall) -> tuple[tuple[ConvCall, int], ...]:
-        return l1_path_calls(call, self.device_spec, free_l1_bytes=self.free_l1_bytes)
+    def _calls(self, call: ConvCall) -> "list[_Counted]":
+        """The calls from `l1_path_calls`, numbered in its order; calls that run most often come first."""
+        calls = l1_path_calls(call, self.device_spec, free_l1_bytes=self.free_l1_bytes, counted=self._counted)
+        return sorted((_Counted(number, *each) for number, each in enumerate(calls)), key=lambda each: -each.times)
 
-    def _family(self, call: ConvCall) -> "tuple[_Family, ...]":
+    def _counted(self, call: ConvCall, slices: SliceConfig) -> CountedSlices:
+        """The slices of a call, which calls share whose outputs have the same layout."""
+        key = slices, call.conv_config.output_layout
+        if key not in self._slices:
+            self._slices[key] = counted_slices(call, slices)
+        return self._slices[key]
+
+    def _family(self, call: ConvCall) -> "Iterator[_Family]":
         """The pieces of a call, which calls with other buffers share: the same cores and blocks."""
         config, slices = call.conv_config, call.slice_config
         shares = config.shard_layout is not None and (call.takes_l1_path or (slices is not None and slices.num_slices))
         key = slices, _unbuffered(config) if shares else config
         found = self._families.get(key)
-        if found is None:
-            try:
-                calls = self._calls(call)
-                found = tuple(self._piece(call, *each, cut=_cuts(calls)) for each in enumerate(calls))
-            except (DeviceError, NoWindowError) as error:
-                found = error
-            self._families[key] = found
         if isinstance(found, Exception):
             raise found.with_traceback(None)
-        return found
+        if found is not None:
+            yield from found
+            return
+        made = list[_Family]()
+        try:
+            calls = self._calls(call)
+            for counted in calls:
+                made.append(self._piece(call, counted, cut=_cuts(calls)))
+                yield made[-1]
+        except (DeviceError, NoWindowError) as error:
+            self._families[key] = error
+            raise
+        self._families[key] = tuple(made)
 
-    def _piece(self, call: ConvCall, number: int, counted: tuple[ConvCall, int], *, cut: bool) -> "_Family":
-        """The piece of a call with this number, which may be cut into several."""
-        piece, times = counted
+    def _piece(self, call: ConvCall, counted: "_Counted", *, cut: bool) -> "_Family":
+        """A piece of a call, which may be cut into several."""
+        number, piece, times = counted.number, counted.call(), counted.times
         partitioned = partition_call(piece, self.device_spec)
         layout = partitioned.layout
         cores = _cores_key(partitioned)
@@ -260,21 +297,33 @@ class LowerBounds:
         return _Piece(cycles, rest_cycles, place.l1_bytes(own_bytes), rest_key=_cores_key(partitioned))
 
 
-def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int) -> tuple[tuple[ConvCall, int], ...]:
+def counted_slices(call: ConvCall, slices: SliceConfig) -> CountedSlices:
+    """The slices of a call without their positions."""
+    return tuple(Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty).items())
+
+
+def l1_path_calls(
+    call: ConvCall,
+    device_spec: DeviceSpec,
+    *,
+    free_l1_bytes: int,
+    counted: Callable[[ConvCall, SliceConfig], CountedSlices] = counted_slices,
+) -> tuple[tuple[Callable[[], ConvCall], int], ...]:
     """The calls on the L1 path that a call runs, and how often: itself, or its slices; errors as in `LowerBounds`.
 
-    Slices that differ only in their position count as one call. Empty for matmuls, folded windows, output phases and
-    split calls.
+    A call is made when it is asked for. Slices that differ only in their position count as one call; ``counted`` may
+    be a cache of `counted_slices`. Empty for matmuls, folded windows, output phases and split calls.
     """
     if call.is_matmul or call.runs_by_phases or call.rules.splits or call.folds:
         return ()
+    itself: Callable[[], ConvCall] = lambda: call  # noqa: E731 (typed)
     if call.takes_l1_path:
-        return ((call, 1),)
+        return ((itself, 1),)
     slices = call.slice_config
     if slices is None or not slices.num_slices:
         slices = choose_slices(call, device_spec, free_l1_bytes=free_l1_bytes)[0]
     if call.slices_skip_dram(slices.num_slices):
-        return ((call, 1),)
+        return ((itself, 1),)
 
     def slice_of(part: OutputSlice) -> ConvCall:
         """A slice as a separate call, whose window is in L1."""
@@ -285,15 +334,22 @@ def l1_path_calls(call: ConvCall, device_spec: DeviceSpec, *, free_l1_bytes: int
         return dealt.call.as_slice(Operand(spec=window, on_host=False), dealt.cores.scheme)
 
     if slices.num_slices > 1:
-        counts = Counter(part.at_origin for part in output_slices(call, slices) if not part.is_empty)
-        return tuple((slice_of(part), count) for part, count in counts.items())
+        return tuple((partial(slice_of, part), count) for part, count in counted(call, slices))
     image = call.input.spec.changed(shape=call.image_shape, memory_config=DRAM_MEMORY_CONFIG)
-    return ((call.as_slice(Operand(spec=image, on_host=False)), 1),)
+    return ((partial(call.as_slice, Operand(spec=image, on_host=False)), 1),)
 
 
-def _cuts(calls: Sequence[tuple[ConvCall, int]]) -> bool:
-    """Whether calls from `l1_path_calls` are several slices."""
-    return sum(times for _, times in calls) > 1
+class _Counted(NamedTuple):
+    """A call from `l1_path_calls`."""
+
+    number: int
+    call: Callable[[], ConvCall]
+    times: int  # How often it runs
+
+
+def _cuts(calls: Iterable[_Counted]) -> bool:
+    """Whether calls are several slices."""
+    return sum(each.times for each in calls) > 1
 
 
 class _Piece(NamedTuple):

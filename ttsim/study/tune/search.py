@@ -185,7 +185,7 @@ class _Run:
         while self.queue:
             node = heappop(self.queue)
             floor = self._floor(node)
-            if self._covered(floor, node):
+            if self._covered(floor, node.call, node.least):
                 counted.passed += 1
             elif counted.tried >= search.effort:
                 counted.untried += len(self.queue) + 1
@@ -203,7 +203,9 @@ class _Run:
         match node.kind:
             case Kind.SCHEME:
                 for placed in space.placements(call):
-                    self._push(Kind.PLACEMENT, placed, self._bound(placed, Extent.BLOCKS), node.cycles)
+                    self._push(
+                        Kind.PLACEMENT, placed, self._bound(placed, Extent.BLOCKS, floor=node.cycles), node.cycles
+                    )
             case Kind.PLACEMENT:
                 for first in space.families(call):
                     self._push_new(Kind.FAMILY, first, node.cycles)
@@ -222,14 +224,14 @@ class _Run:
             return
         node = Node(floor, next(self.numbers), kind, call, least)
         node = node._replace(cycles=self._floor(node))
-        if self._covered(node.cycles, node):
+        if self._covered(node.cycles, call, least):
             self.search.count.passed += 1
         else:
             heappush(self.queue, node)
 
     def _push_new(self, kind: Kind, call: ConvCall, floor: int) -> None:
         """Adds a family or a member unless one with equal plans was added."""
-        least = self._bound(call)
+        least = self._bound(call, floor=floor)
         if least is not None and least.plan_key is not None:
             # Of a family whose scheme the library chooses, members may have another scheme
             automatic = kind is Kind.FAMILY and call.conv_config.shard_layout is None
@@ -239,20 +241,27 @@ class _Run:
                 return
             self.search.seen.add(key)
             if kind is Kind.MEMBER:
-                node = Node(0, 0, kind, call, least)
-                least = least if self._covered(self._floor(node), node) else self._walked(least)
+                floor_cycles = self._floor(Node(0, 0, kind, call, least))
+                least = least if self._covered(floor_cycles, call, least) else self._walked(least)
         self._push(kind, call, least, floor)
 
-    def _bound(self, call: ConvCall, extent: Extent = Extent.CALL) -> LowerBound | None:
-        """The lower bound of a call; None if it is refused."""
+    def _bound(self, call: ConvCall, extent: Extent | None = None, *, floor: int | None = None) -> LowerBound | None:
+        """The lower bound of a call, or of all calls up to an extent; None if the call is refused.
+
+        With `floor`, another bound of their cycles, the bound may be that of some slices if it covers the calls.
+        """
         if extent is Extent.BLOCKS and not self.space.keeps_cores(call):
             if call.conv_config.shard_layout is None:
                 return UNKNOWN
             extent = Extent.CORES  # of all heights, the library's has the most cores
+
+        def enough(least: LowerBound) -> bool:
+            return floor is not None and self._covered(max(floor, least.cycles + least.rest_cycles), call, least)
+
         try:
-            return self.bounds.of(call, extent)
+            return self.bounds.of(call, enough) if extent is None else self.bounds.of_all(call, extent, enough)
         except (DeviceError, NoWindowError):
-            return None if extent is Extent.CALL else self.bounds.of_starts(call)  # another height of blocks may run
+            return None if extent is None else self.bounds.of_starts(call)  # another height of blocks may run
 
     def _walked(self, least: LowerBound, *, doubled: bool = False) -> LowerBound:
         """A bound from the cycles of the convolutions, unchanged or with all buffers doubled."""
@@ -287,10 +296,9 @@ class _Run:
         known = (self.search.around.get(rest._replace(output_layout=layout), 0) for layout in layouts)
         return max(node.cycles, least.cycles + max(least.rest_cycles, min(known)))
 
-    def _covered(self, cycles: int, node: Node) -> bool:
-        snapshot = self.search.snapshot
-        before = 0 if node.call.conv_config.deallocate_activation else l1_bytes_before(snapshot)
-        return self.search.covers(cycles, before + node.least.l1_bytes, self.rms_error)
+    def _covered(self, cycles: int, call: ConvCall, least: LowerBound) -> bool:
+        before = 0 if call.conv_config.deallocate_activation else l1_bytes_before(self.search.snapshot)
+        return self.search.covers(cycles, before + least.l1_bytes, self.rms_error)
 
 
 def _doubled(op: Conv2dOp) -> Conv2dOp:

@@ -185,7 +185,7 @@ class Space:
         yield call
         try:
             calls = l1_path_calls(call, self.spec, free_l1_bytes=self.free_l1_bytes)
-            partitioned = [partition_call(piece, self.spec) for piece, _ in calls]
+            partitioned = [partition_call(piece(), self.spec) for piece, _ in calls]
         except (DeviceError, NoWindowError):
             return
         if not partitioned:

@@ -24,11 +24,11 @@ def space(kind):
 def test_no_call_takes_less_than_its_bounds(kind, every):
     searched, snapshot = space(kind)
 
-    bound = LowerBounds(ConvTimes(searched.spec), FREE).of
+    bounds = LowerBounds(ConvTimes(searched.spec), FREE)
     around, plans, ran = {}, {}, 0
     for placed, largest in placements(searched, every):
-        on_cores = bound(placed, Extent.BLOCKS if searched.keeps_cores(placed) else Extent.CORES)
-        of_scheme = UNKNOWN if largest is None else bound(largest, Extent.CORES)
+        on_cores = bounds.of_all(placed, Extent.BLOCKS if searched.keeps_cores(placed) else Extent.CORES)
+        of_scheme = UNKNOWN if largest is None else bounds.of_all(largest, Extent.CORES)
         for first in list(searched.families(placed))[::11]:
             for call in list(searched.members(first))[::7]:
                 try:
@@ -36,7 +36,7 @@ def test_no_call_takes_less_than_its_bounds(kind, every):
                 except DeviceError:
                     continue
                 ran += 1
-                least = bound(call)
+                least = bounds.of(call)
                 walked = sum(count * time_conv(op, searched.spec).end.cycles for op, _, count in least.programs)
                 assert of_scheme.cycles <= least.cycles
                 assert on_cores.cycles <= least.cycles
