@@ -19,6 +19,7 @@ from ops.planners.shape.to_layout import in_other_layout
 from ops.programs.attention.embedding import Embed
 from ops.programs.buffer_shapes import (
     BUFFERING,
+    borrowing_refusal,
     buffer,
     page_alignment_bytes,
     page_cores,
@@ -102,9 +103,14 @@ def _run(
 ) -> PlanTensor:
     """The program that picks rows, under the shape of the result."""
     index, spec = indices.spec, builder.device_spec
+    if index.memory_config.is_sharded() and index.layout is Layout.ROW_MAJOR and index.shape:
+        first = index.shape[0] if len(index.shape) > 1 else 1
+        viewed(
+            index, (first, 1, 1, index.shape[-1]), spec
+        )  # the library sees them so first, which not all shards allow
     table = seen(table, (*(1,) * (2 - len(table.spec.shape)), *table.spec.shape))
     columns = table.spec.shape[-1]
-    whole = index.padded_shape[-1] % TILE == 0 and columns % TILE == 0
+    whole = index.padded_shape[-1] % TILE == table.spec.padded_shape[-1] % TILE == 0
     fused = whole and call.out_layout is Layout.TILE
     cast = call.data_format is not None and call.data_format != table.spec.data_format
     if whole and call.layout is None and not fused and cast:
@@ -114,12 +120,14 @@ def _run(
         )
     place = index.memory_config if call.place is None else call.place
     tiled = fused and index.layout is not Layout.TILE
-    require_shard_spec(place, in_rows=False)
     shape = (*index.shape[:1], *index.shape[-1:], columns) if len(index.shape) > 1 else (*index.shape, columns)
     several = index.layout is Layout.TILE and len(index.shape) == 1
     allocated = index.shape + shape if several else shape  # repeated per index: all later rows are unused
     layout = Layout.TILE if tiled else Layout.ROW_MAJOR
+    if target is None:
+        require_shard_spec(place, in_rows=layout is Layout.ROW_MAJOR)
     result = TensorSpec(allocated, BFLOAT16, layout, place) if target is None else target.spec
+    result.require_on(spec)
     output = PlanTensor("output.rows", result)
     for text in _refusals(call, table.spec, place, fused=fused):
         raise DeviceError(f"{text}\n{HINT}")
@@ -131,7 +139,10 @@ def _run(
         buffers = _tilized(call, index, table.spec, output, lines, spec)
     else:
         buffers = _in_rows(call, index, table.spec, output, lines, spec)
-    picked = builder.run("EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True)
+    refused = borrowing_refusal([("output", "output", output)]) if tiled else None
+    picked = builder.run(
+        "EmbeddingsDeviceOperation", op, [indices, table], output, buffers, dataflow=True, refused=refused
+    )
     if target is not None:
         return _in_target(builder, builder.written_into(picked, target), shape, layout)
     return PlanTensor(picked.name, output.spec.changed(shape=shape)) if several else picked
@@ -170,6 +181,8 @@ def _refusals(call: EmbeddingArguments, table: TensorSpec, place: MemoryConfig, 
     outer = (1, 1, 1, *table.padded_shape)[-4:-2]
     if outer != (1, 1):
         yield f"First two dimensions for the weights must be 1 but got {outer[0]} and {outer[1]}"
+    if fused and place.is_sharded() and shards is None:
+        yield "Sharded memory config must have a shard spec"
     if fused and shards is not None:
         high, wide = shards.shape
         volume = prod(index.padded_shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from device.cores import CoreRangeSet
 from device.memory.memory_config import TILE
-from device.numbers.formats import BFLOAT16, FLOAT32, Array, DataFormat
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, Array, DataFormat
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
 from device.time.network import shared_cycles
@@ -130,7 +130,7 @@ def rotary_buffers(
     tables = wide if once else held
     exchanged = ("exchanged", held, op.data_format)
     if wide == 1:  # a matrix that exchanges columns of a tile
-        exchanged = ("exchange", 1, BFLOAT16 if op.data_format == FLOAT32 else op.data_format)
+        exchanged = ("exchange", 1, BFLOAT8_B if op.data_format == BFLOAT8_B else BFLOAT16)
     rows: list[tuple[str, int, DataFormat]] = [
         ("input", held, op.data_format),
         exchanged,

@@ -62,8 +62,8 @@ class UpdateCache(DataMovement):
 
     def movement(self, read: TensorSpec, written: TensorSpec, spec: DeviceSpec) -> Movement:
         """A row of tiles of every user and head is read, changed and written."""
-        users, heads, _, columns = written.padded_shape
-        changed = written.changed(shape=(users, heads, TILE, columns), padded_shape=None)
+        *heads, _, columns = written.padded_shape
+        changed = written.changed(shape=(*heads, TILE, columns), padded_shape=None)
         return copy_movement(changed, changed, spec)
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
-from tests.ttsim.api.calls import captured
+from tests.build import place
+from tests.ttsim.api.calls import captured, put
 
 TABLE = np.random.default_rng(3).integers(-99, 99, (50, 64))
 
@@ -166,3 +167,20 @@ def test_tiles_in_shards_of_rows(shard, text):
         target = target_of(device, (1, 64, 64), memory_config=place)
         with pytest.raises(ttnn.DeviceError, match=f"^{text}\n"):
             ttnn.embedding(indices, table, layout=ttnn.TILE_LAYOUT, output_tensor=target)
+
+
+@pytest.mark.parametrize(
+    ("indices", "layout", "memory", "text"),
+    [
+        ("2x32 uint32", "TILE", "dram height/32x64/2", "DFB 'output' borrows memory from TensorParameter 'output'"),
+        ("2x32 uint32", "TILE", "dram height/32x64/1x2", "Invalid DRAM shard grid"),
+        ("2x32 uint32", "TILE", None, "bad optional access"),
+        ("2x32 uint32", "ROW_MAJOR", None, "MemoryConfig must have Shard Spec specified"),
+        ("3x33 uint32 width/3x32/2", "ROW_MAJOR", None, "Changing the last dimension of a sharded tensor is not"),
+    ],
+)
+def test_memory_is_looked_at_in_the_library_s_order(device, indices, layout, memory, text):
+    where = ttnn.L1_HEIGHT_SHARDED_MEMORY_CONFIG if memory is None else place(memory)
+    table = ttnn.from_numpy(TABLE, ttnn.bfloat16, device=device)
+    with pytest.raises(ttnn.DeviceError, match=f"^{text}"):
+        ttnn.embedding(put(device, indices), table, layout=ttnn.Layout[layout], memory_config=where)

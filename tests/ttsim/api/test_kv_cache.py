@@ -128,3 +128,13 @@ def test_the_row_has_the_name_of_the_library_s_signature(device):
     assert np.array_equal(ttnn.update_cache(cache, keys, update_idx=5).to_numpy(), wanted)
     with pytest.raises(TypeError):
         ttnn.update_cache(cache, keys, update_index=5)
+
+
+def test_rows_of_caches_of_more_axes_are_estimated():
+    with ttnn.open_device(values="off") as device:
+        cache, keys = (
+            ttnn.zeros(shape, layout=ttnn.TILE_LAYOUT, device=device) for shape in ((1, 2, 2, 64, 32), (1, 2, 32, 32))
+        )
+        response = ttnn.graph.query_op_runtime(lambda *tensors: ttnn.update_cache(*tensors, 5), device, cache, keys)
+    assert response.error_message is None
+    assert response.runtime > 0

@@ -107,3 +107,14 @@ def test_shards_in_dram_hold_no_buffers(device):
     x = ttnn.to_memory_config(table, place)
     with pytest.raises(ttnn.DeviceError, match=r"^Only L1 buffers can have an associated circular buffer!"):
         ROTARY(x, table, table)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bytes_"), [(ttnn.bfloat4_b, 14272), (ttnn.int32, 38912), (ttnn.uint32, 38912), (ttnn.uint8, 17408)]
+)
+def test_a_matrix_of_bfloat16_exchanges_columns_of_other_formats(device, dtype, bytes_):
+    """As ttnn 0.81.1 plans them."""
+    x, table = (ttnn.zeros((1, 1, 64, 32), kind, ttnn.TILE_LAYOUT, device) for kind in (dtype, ttnn.bfloat16))
+    assert (
+        ttnn.graph.query_op_constraints(ROTARY, device, x, table, table).resource_usage.cb_peak_size_per_core == bytes_
+    )
