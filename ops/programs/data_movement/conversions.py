@@ -551,7 +551,8 @@ def typecast_by(
 ) -> PlanTensor:
     """A tensor in another format, by default in its own memory; raises DeviceError for another sharding.
 
-    ``into`` is a tensor in any memory that receives the result. A limited set of ``cores`` copies shards page by page.
+    ``into`` is a tensor in any memory that receives the result. ``cores`` may be used, but for shards: if given, these
+    are copied page by page on cores of the device.
     """
     source, spec = read.spec, builder.device_spec
     where = source.memory_config if place is None else place
@@ -588,6 +589,7 @@ def typecast_by(
     shards, as_large = source.memory_config.shard_spec, source.data_format.tile_bytes == data_format.tile_bytes
     whole_tiles = shards is not None and (source.layout is Layout.TILE or prod(shards.shape) % TILE**2 == 0)
     in_l1 = not in_dram(source) and not in_dram(result.spec)
+    within = cores if shards is None else None  # shards are copied page by page where cores are given, but on any
     # Whole shards are converted in place
     in_place = cores is None and shards is not None and as_large and whole_tiles and in_l1
     if shards is not None and page_bytes % page_alignment_bytes(source.memory_config, spec):
@@ -608,12 +610,12 @@ def typecast_by(
         tiles, used = prod(shards.shape) // TILE**2, shards.grid
     else:  # on as many cores as there are tiles, column by column, or rows, row by row
         pages, by_rows = source.buffer(spec).size_bytes // page_bytes, source.layout is Layout.ROW_MAJOR
-        tiles, used = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows or cores is not None, within=cores)
-        require_cores(cores, spec, "typecast", unit="typecast_subgrid", used=used)
+        tiles, used = BUFFERING, page_cores(pages, spec.grid, row_wise=by_rows or within is not None, within=within)
+        require_cores(within, spec, "typecast", unit="typecast_subgrid", used=used)
     buffers = tuple(
         tile_buffer(name, tiles, tensor.spec.data_format, used, tensor.name if in_place else None)
         for name, tensor in (("argument", read), ("result", result))
     )
-    op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format), cores=cores)
+    op = CopyTensor(Conversion.TYPECAST, (source.data_format, data_format), cores=within)
     ends, written = ([read], result) if into is None else ([read, into], None)
     return builder.run("TypecastDeviceOperation", op, ends, written, buffers, dataflow=True, refused=refused)

@@ -8,7 +8,7 @@ from device.cores import CoreCoord, CoreRange, CoreRangeSet, core_rectangle, fir
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
 from device.memory.memory_config import BufferType, Layout, MemoryConfig, ShardSpec, TensorMemoryLayout
-from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
+from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, UINT16
 from device.plan import Allocate, Operation, Refuse
 from ops.builder import FreeL1
 from ops.op_models import load_spec
@@ -476,7 +476,6 @@ SOME = core_rectangle(1, 3)  # three of the 64 cores
         partial(plan_pad, tensor_spec("1x128x64"), (NONE, (0, 2), NONE), 0.0),
         partial(plan_slice, tensor_spec("1x128x64"), (0, 0, 0), (1, 100, 64), None),
         partial(plan_typecast, tensor_spec("128x64 tile"), FLOAT32),
-        partial(plan_typecast, tensor_spec("128x64 tile height/32x64/4"), FLOAT32),
         partial(plan_reshape, tensor_spec("128x64"), (64, 128)),
         partial(plan_reshape, tensor_spec("128x64 tile"), (64, 128)),
         partial(plan_tilize, tensor_spec("192x64")),
@@ -573,6 +572,12 @@ def test_cores_beside_the_device_are_refused_where_one_is_used():
     with pytest.raises(DeviceError, match=r"^WorkUnitSpec 'typecast_subgrid' targets node \(7,8\), which is out of"):
         plan_typecast(tensor_spec("64x32 tile"), FLOAT32, SPEC, cores=beside)
     assert programs(plan_typecast(tensor_spec("32x32 tile"), FLOAT32, SPEC, cores=beside)) == ["Typecast"]
+
+
+def test_shards_are_converted_page_by_page_where_cores_are_given_whatever_they_are():
+    beside = CoreRangeSet([CoreRange(CoreCoord(9, 9), CoreCoord(9, 9))])
+    (step,) = plan_typecast(tensor_spec("128x64 tile height/32x64/4"), UINT16, SPEC, cores=beside).steps
+    assert [(buffer.view_of, buffer.cores.num_cores()) for buffer in step.circular_buffers] == [(None, 8)] * 2
 
 
 @pytest.mark.parametrize(
