@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
-from device.errors import ArgumentTypeError, DeviceError, NotSimulatedError, shown
+from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import no_such_axis
 from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
 from device.numbers.formats import div_up, round_up
 from ops.planners.shape.fold import RANK, plan_fold
 from ttsim.api.device_calls import converted, integers_of, operation, required_device
 from ttsim.api.pad import pad
-from ttsim.api.shape import permute, reshape_on_device, slice, transpose
+from ttsim.api.shape import permute, reshaped_on_device, slice, transpose
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer
 
@@ -136,12 +136,17 @@ def _by_transposing_pages(
     (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
     channels += behind
     high, wide = (round_up(side, TILE) for side in (height + above, width + left))
+    if high % rows and required_device("fold", images).strict:
+        raise ArgumentError(
+            f"fold: windows of {rows} rows do not fill the {high} rows that the library pads images to, so that it "
+            "mixes pixels of different columns; leave use_transpose_as_fold out"
+        )
     padded = pad(images, (batch, channels, high, wide), [0, 0, 0, 0], 0.0)
     turned = permute(padded, (0, 3, 1, 2), memory_config=L1_MEMORY_CONFIG)
-    wider = reshape_on_device(turned, batch, wide // columns, channels * columns, high, memory_config=L1_MEMORY_CONFIG)
+    wider = reshaped_on_device(turned, (batch, wide // columns, channels * columns, high), L1_MEMORY_CONFIG)
     by_rows = transpose(wider, 2, 3, memory_config=L1_MEMORY_CONFIG)
-    sides = batch, wide // columns, high // rows, channels * columns * rows
-    folded = reshape_on_device(by_rows, *sides, memory_config=L1_MEMORY_CONFIG)
+    sides = (batch, wide // columns, high // rows, channels * columns * rows)
+    folded = reshaped_on_device(by_rows, sides, L1_MEMORY_CONFIG)
     result = transpose(folded, 1, 2, memory_config=L1_MEMORY_CONFIG)
     if output_shape is None:
         return result

@@ -7,7 +7,7 @@ from typing import Any
 
 from device.cores import CoreRangeSet, PlainEnum
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
-from device.memory.memory_config import TILE, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
 from device.plan import Plan
 from ops.planners.concat import plan_concat
 from ops.planners.shape.permute import plan_permute, plan_transpose, require_known_numbers
@@ -31,6 +31,7 @@ from ttsim.api.device_calls import (
 from ttsim.api.pad import fill_implicit_tile_padding
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.execution import locked_on, require_allocated, run
+from ttsim.runtime.storage import UNKNOWN
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import require_type, require_type_or_none, required_integer, wrong
 from ttsim.runtime.types.docs import described
@@ -342,11 +343,24 @@ def reshape_on_device(
             f"({''.join(f'{side},' for side in sides)})\nreshape_on_device: give all sides but one"
         )
     wanted = resolved_shape((sides,), input_tensor.spec.volume)
-    device = required_device("reshape_on_device", input_tensor)
-    if reshapes_on_host(input_tensor.spec, wanted):
-        place = input_tensor.spec.memory_config if memory_config is None else memory_config
-        return locked_on(device, lambda: input_tensor.cpu().reshape(wanted).to(device, place))
-    return converted("reshape_on_device", plan_reshape_on_device, input_tensor, wanted, place=memory_config)
+    return reshaped_on_device(input_tensor, wanted, memory_config)
+
+
+def reshaped_on_device(tensor: Tensor, shape: tuple[int, ...], place: MemoryConfig | None) -> Tensor:
+    """A tensor in another shape of rank 4, by the program of `reshape_on_device`; it may hold fewer elements."""
+    device = required_device("reshape_on_device", tensor)
+    if reshapes_on_host(tensor.spec, shape):
+        there = tensor.spec.memory_config if place is None else place
+        return locked_on(device, lambda: _of_first(tensor.cpu(), shape).to(device, there))
+    return converted("reshape_on_device", plan_reshape_on_device, tensor, shape, place=place)
+
+
+def _of_first(host: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The first elements of a host tensor in rows, in another shape; all of them as a rule."""
+    if prod(shape) == host.spec.volume:
+        return host.reshape(shape)
+    values = UNKNOWN if host.left_out else host.values().reshape(-1)[: prod(shape)].reshape(shape)
+    return Tensor.of_host(values, host.spec.changed(shape=shape, memory_config=DRAM_MEMORY_CONFIG))
 
 
 def _reshaped(

@@ -39,6 +39,8 @@ def plan_reshape_on_device(
         def view(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
             if not _stay_in_place(source, shape) or source.shape[-1] != shape[-1]:
                 builder.leave_out_values(SHOWS_PADDING)
+            elif prod(shape) != source.volume:
+                builder.leave_out_values(f"reshape_on_device: ttsim has no numbers of fewer elements; {WAY_OUT}")
             return PlanTensor(tensor.name, viewed(source, shape, spec))
 
         return plan_of(source, spec, view)

@@ -57,6 +57,17 @@ def test_pages_are_folded_with_zeros_behind_them():
         assert result.memory_config() == ttsim.L1_MEMORY_CONFIG
 
 
+def test_windows_that_do_not_fill_padded_images():
+    """Of 32 columns 30 are folded in windows of three. Of 32 rows, the first elements of all columns are."""
+    with ttsim.open_device(values="off") as device:
+        images = ttsim.ones((1, 4, 32, 32), device=device)
+        assert ttsim.fold(images, 2, 3, True).shape == [1, 16, 10, 24]
+        with pytest.raises(ttsim.ArgumentError, match=r"^fold: windows of 3 rows do not fill the 32 rows"):
+            ttsim.fold(images, 3, 3, True)
+    with ttsim.open_device(strict=False, values="off") as device:
+        assert ttsim.fold(ttsim.ones((1, 4, 32, 32), device=device), 3, 3, True).shape == [1, 10, 10, 36]
+
+
 def test_images_that_fill_no_square_are_not_simulated():
     text = "^fold: use_transpose_as_fold of images that fill 64 rows and 32 col"
     with ttsim.open_device() as device, pytest.raises(ttsim.NotSimulatedError, match=text):
