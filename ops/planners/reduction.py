@@ -346,7 +346,8 @@ class _Reducer:
         if partial_format.is_block:  # partial results are rows
             return None
         partials = self._run(source, (-2,), scalar, partial_format, slices=slices)
-        result = self._run(partials, (-2,), 1.0, data_format, layout=self.layout or spec.layout)
+        layout = Layout.TILE if data_format.is_block else self.layout or spec.layout
+        result = self._run(partials, (-2,), 1.0, data_format, layout=layout)
         self.builder.free_own(partials)
         return result
 

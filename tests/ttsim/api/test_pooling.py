@@ -197,6 +197,14 @@ def test_many_rows_are_summed_up_in_parts_and_written_as_rows(device):
     assert (names, result.layout, result.to_numpy().max()) == (["Reduce", "Reduce"], ttnn.ROW_MAJOR_LAYOUT, 1)
 
 
+def test_many_rows_of_block_floats_are_summed_up_in_parts_and_written_as_rows_of_bfloat16(device):
+    """Parts are added in tiles, since block floats have no rows."""
+    image = ttnn.ones((1, 1, 1024, 32), dtype=ttnn.bfloat8_b, layout=ttnn.TILE_LAYOUT, device=device)
+    result = ttnn.adaptive_avg_pool2d(image, 1, 1, 1024, 32, (1, 1))
+    assert (result.dtype, result.layout) == (ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT)
+    assert np.all(result.to_numpy() == 1)
+
+
 def test_averages_of_whole_numbers_are_cut_off(device):
     x = ttnn.from_numpy(np.arange(32 * 32).reshape(1, 1, 32, 32), ttnn.uint32, layout=ttnn.TILE_LAYOUT, device=device)
     result = ttnn.avg_pool2d(x, 1, 4, 8, 32, (4, 8), (1, 1), (0, 0)).to_numpy()
