@@ -15,8 +15,8 @@ import numpy as np
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, MemoryConfig
-from device.numbers.formats import Array
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig
+from device.numbers.formats import Array, round_up
 from device.spec.releases import release_of
 from ops.planners.shape.to_layout import plan_to_layout
 from ops.planners.to_config import plan_to_memory_config, plan_typecast, require_right_rows
@@ -632,10 +632,15 @@ def _array(archive: ZipFile, name: str, path: Path) -> Array:
         return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
 
 
-def require_whole_tiles(function: str, tensor: Tensor) -> None:
-    """Raises DeviceError for rows that do not fill whole tiles, which the host does not pad."""
+def require_whole_tiles(function: str, tensor: Tensor, place: MemoryConfig | None = None) -> None:
+    """Raises DeviceError for rows that do not fill whole tiles, which the host does not pad.
+
+    Rows fill them with the padding of their shards. Ragged shards of the memory ``place``, by default the tensor's own,
+    are refused afterwards.
+    """
     spec = tensor.spec
-    rows, tiles = spec.matrix, TensorSpec(spec.shape, spec.data_format, Layout.TILE).matrix
+    rows, high = spec.matrix, TensorSpec(spec.shape, spec.data_format, Layout.TILE).matrix[0]
+    tiles = high, round_up(rows[1], TILE)
     if tensor.layout is Layout.ROW_MAJOR and rows != tiles:
         raise DeviceError(
             f"{function}: Converting layout to Layout::TILE implicitly changed physical shape from {rows} to "
@@ -643,4 +648,4 @@ def require_whole_tiles(function: str, tensor: Tensor) -> None:
             "before conversion.\n"
             "tensor: give it TILE layout first"
         )
-    spec.changed(layout=Layout.TILE)  # refuses ragged shards
+    spec.changed(layout=Layout.TILE, memory_config=place)  # refuses shards that do not hold tiles

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from device.errors import DeviceError, shown
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, BufferType, Layout, MemoryConfig
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, MemoryConfig
 from ops.planners.shape.plan import axis_of
 from ops.planners.shape.roll import plan_roll, rolls_shards
-from ops.planners.shape.split import parts_place, place_without_shards, plan_split
-from ops.programs.buffer_shapes import volume_tiles
+from ops.planners.shape.split import PARTS_OF_L1, parts_place, plan_split
 from ops.programs.data_movement.split import split_cores
 from ttsim.api.conversions import to_memory_config
 from ttsim.api.device_calls import cached_plan, converted, operation, required_device
@@ -16,9 +15,7 @@ from ttsim.runtime.execution import locked_on, run
 from ttsim.runtime.tensor import Tensor
 from ttsim.runtime.types.call import required_integer, wrong
 
-READS_OF_L1 = 2  # parts in DRAM of a tensor in L1 that are cut from the tensor; more are cut from a copy in DRAM
 PARTS_OF_A_BLOCK = 64  # of one length; more parts are cut from blocks, which are cut from the tensor
-TILES_OF_A_PART = 4  # in L1, by the real library's estimate of what parts in L1 take beside their elements
 
 
 def _parts(owner: str, tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig | None) -> list[Tensor]:
@@ -198,12 +195,11 @@ def _split(tensor: Tensor, sizes: Sequence[int], axis: int, place: MemoryConfig 
         raise DeviceError(f"split_size should be greater than 0, instead got: {{{listed}}}\nsplit_size: give 1 or more")
     device, spec = required_device("split", tensor), tensor.spec
     equal = len(set(sizes)) == 1 and sum(sizes) == spec.shape[axis]
-    where = _parts_place(tensor, sizes, axis) if place is None else place
-    if len(sizes) > 1 and where.is_sharded() and where.shard_spec is None:
-        where = place_without_shards(spec, sizes, axis, where, device.spec)
+    where = parts_place(spec, sizes, axis, place, device.spec, device.machine.l1_room_bytes)
     if axis != len(spec.shape) - 1 or not equal or split_cores(spec, len(sizes), device.spec) is None:
-        reads_often = len(sizes) > READS_OF_L1 and where == DRAM_MEMORY_CONFIG
-        source = to_memory_config(tensor, where) if reads_often else tensor
+        leaves_l1 = spec.memory_config.buffer_type is BufferType.L1 and where.buffer_type is BufferType.DRAM
+        reads_often = leaves_l1 and len(sizes) > PARTS_OF_L1  # of L1, where programs of the slices would be in the way
+        source = to_memory_config(tensor, DRAM_MEMORY_CONFIG) if reads_often else tensor
         if not equal or len(sizes) <= PARTS_OF_A_BLOCK:
             return _parts("split", source, sizes, axis, where)
         return locked_on(device, lambda: _parts_of_blocks(source, sizes, axis, where))
@@ -224,15 +220,3 @@ def _parts_of_blocks(source: Tensor, sizes: Sequence[int], axis: int, place: Mem
         parts += _parts("split", block, lengths, axis, place)
         del block
     return parts
-
-
-def _parts_place(tensor: Tensor, sizes: Sequence[int], axis: int) -> MemoryConfig:
-    """The default memory of parts: that of `parts_place`, or DRAM if the L1 of a core could not hold all parts."""
-    device, spec = required_device("split", tensor), tensor.spec
-    where = parts_place(spec, sizes, axis)
-    if len(sizes) <= READS_OF_L1 or where.buffer_type is BufferType.DRAM or where.is_sharded():
-        return where
-    tile_bytes = spec.data_format.tile_bytes
-    elements = volume_tiles(spec) if spec.layout is Layout.TILE else spec.volume / TILE**2
-    needed = (elements + TILES_OF_A_PART * len(sizes)) * tile_bytes
-    return where if needed <= device.machine.l1_room_bytes else DRAM_MEMORY_CONFIG

@@ -70,7 +70,7 @@ def _triangle(name: str, tensor: Tensor, diagonal: Integer, memory_config: Memor
     device = device_of({"input": tensor})
     if tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) < 2:
         raise DeviceError(f"{no_such_axis(1)}\n{name}: a row needs TILE layout")
-    require_whole_tiles("to_layout", tensor)
+    require_whole_tiles("to_layout", tensor, memory_config)
     rows, columns = (1, 1, *tensor.shape)[-2:]
     lower = np.tri(rows, columns, diagonal if name == "tril" else diagonal - 1, np.float32)
     kept = np.broadcast_to(lower if name == "tril" else 1 - lower, (1, 1, *tensor.shape))[0, 0]

@@ -2,15 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from device.errors import NotSimulatedError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, MemoryConfig, ShardOrientation
+from device.memory.memory_config import (
+    DRAM_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+)
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor
-from ops.programs.data_movement.permute import even_shards
+from ops.programs.data_movement.permute import adjusted, even_shards
 from ops.programs.data_movement.split import SplitWidth, split_buffers, split_cores
+
+PARTS_OF_L1 = 2  # that are cut from a tensor in L1, whatever room it has
+TILES_OF_A_PART = 4  # in L1, by the real library's estimate of what parts in L1 take beside their elements
 
 
 def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: MemoryConfig | None = None) -> Plan:
@@ -30,36 +41,42 @@ def plan_split(source: TensorSpec, parts: int, spec: DeviceSpec, *, place: Memor
     return builder.finish({output.name: output for output in outputs})
 
 
-def parts_place(source: TensorSpec, sizes: Sequence[int], axis: int) -> MemoryConfig:
-    """The default memory of parts of a tensor: the tensor's, or DRAM if its shards cannot be split equally.
-
-    Each part takes an equal part of each shard: of its rows, or of its columns if the last axis is split.
-    """
-    place, shards = source.memory_config, source.memory_config.shard_spec
-    if shards is None or len(sizes) == 1:
-        return place
-    by_columns = axis == len(source.shape) - 1
-    shape = list(shards.shape)
-    shape[by_columns], rest = divmod(shape[by_columns], len(sizes))
-    ragged = source.layout is Layout.TILE and shape[by_columns] % TILE
-    if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis] or rest or ragged:
-        return DRAM_MEMORY_CONFIG
-    return replace(place, shard_spec=shards.changed(shape=(shape[0], shape[1])))
-
-
-def place_without_shards(
-    source: TensorSpec, sizes: Sequence[int], axis: int, place: MemoryConfig, spec: DeviceSpec
+def parts_place(
+    source: TensorSpec, sizes: Sequence[int], axis: int, place: MemoryConfig | None, spec: DeviceSpec, l1_bytes: int
 ) -> MemoryConfig:
-    """The memory of parts if the caller gives a scheme without shards: DRAM if parts differ in size.
+    """The memory of parts of a tensor: that of the caller, or by default the tensor's.
 
-    Equal parts keep a tensor's shards in its own scheme, and get even shards on all cores in another scheme.
+    Shards that are not given follow the tensor's in its own scheme, and are even in another scheme. The parts are in
+    DRAM if their shards cannot be equal, and by default if the library expects ``l1_bytes`` of L1 not to hold them.
     """
-    if len(set(sizes)) > 1 or sum(sizes) != source.shape[axis]:
+    current, shards = source.memory_config, source.memory_config.shard_spec
+    part, padded = None, list(source.padded_shape)
+    if len(set(sizes)) == 1 and sum(sizes) == source.shape[axis] and padded[axis] % len(sizes) == 0:
+        padded[axis] //= len(sizes)
+        part = tuple(padded)
+    if place is None and not current.is_sharded():
+        return current if _fits(source, len(sizes), l1_bytes) else DRAM_MEMORY_CONFIG
+    if place is not None and (not place.is_sharded() or place.shard_spec is not None):
+        return place
+    if part is None:
         return DRAM_MEMORY_CONFIG
-    shards = source.memory_config.shard_spec
-    if shards is not None and source.memory_config.memory_layout is place.memory_layout:
-        return parts_place(source, sizes, axis)
-    shape = (*source.shape[:axis], sizes[0], *source.shape[axis + 1 :])
-    padded = TensorSpec(shape, source.data_format, source.layout).padded_shape
+    where, fitted = current if place is None else place, None
+    if shards is not None and current.memory_layout is where.memory_layout:
+        fitted = adjusted(shards, source.padded_shape, part, Layout.ROW_MAJOR if place else source.layout)
+    if place is None:
+        fits = fitted is not None and _fits(source, len(sizes), l1_bytes)
+        return replace(current, shard_spec=fitted) if fits else DRAM_MEMORY_CONFIG
     orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
-    return replace(place, shard_spec=even_shards(padded, place.memory_layout, orientation, spec.grid))
+    return replace(place, shard_spec=fitted or even_shards(part, place.memory_layout, orientation, spec.grid))
+
+
+def _fits(source: TensorSpec, parts: int, l1_bytes: int) -> bool:
+    """Whether the library expects the L1 of a core to hold all parts of a tensor in L1; two always fit."""
+    if parts <= PARTS_OF_L1 or source.memory_config.buffer_type is BufferType.DRAM:
+        return True
+    tile_bytes, volume = source.data_format.tile_bytes, prod(source.padded_shape)
+    if source.layout is Layout.TILE:
+        part_bytes = volume // TILE**2 // parts * tile_bytes
+    else:
+        part_bytes = volume // parts * (source.data_format.element_bytes or 0)
+    return part_bytes * parts + TILES_OF_A_PART * parts * tile_bytes <= l1_bytes

@@ -87,7 +87,6 @@ def in_other_layout(
         return untilized_by(builder, source, rows_of(spec, spec.shape, where), name, cores=cores)
     _require_tiles(spec.memory_config)
     narrower = sees_narrower(spec, builder.device_spec)
-    spec.changed(shape=spec.padded_shape, layout=Layout.TILE)  # refuses shards that do not hold the padding
     if narrower and spec.shape[-1] % TILE:
         rows_of_four, current = viewed(spec, seen_in_four(spec.shape), builder.device_spec), spec.memory_config
         if {current.buffer_type, where.buffer_type} == {BufferType.L1} and where.memory_layout is current.memory_layout:
@@ -96,7 +95,7 @@ def in_other_layout(
             f"Input tensor width ({spec.shape[-1]}) must be divisible by tile width ({TILE})\n"
             f"input_tensor: shards pad its rows to {spec.padded_shape[-1]}; reshape it to four axes"
         )
-    padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE, where).padded_shape
+    padded = TensorSpec(spec.shape, spec.data_format, Layout.TILE).padded_shape
     whole = padded in (spec.padded_shape, spec.shape)  # the last of WIDTH shards may be ragged
     by_height = spec.memory_config.memory_layout is Scheme.HEIGHT_SHARDED
     if whole or not by_height or len(spec.shape) == 1:

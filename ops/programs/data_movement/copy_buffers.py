@@ -11,7 +11,7 @@ from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, TensorMemoryLayout as Scheme
+from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, Layout, TensorMemoryLayout as Scheme, ragged_tiles
 from device.numbers.formats import div_up, round_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
@@ -207,6 +207,8 @@ def _buffers_in_shards(
     if conversion in TILIZES and (in_dram(source) or in_dram(target)):
         return None
     if conversion is Conversion.TILIZE:
+        if ragged_tiles(source.shards) is not None:
+            return None
         argument = argument._replace(page_bytes=source.data_format.tile_bytes)  # rows are read as tiles
         if before is after:
             return argument, paged_view("result", written, spec)

@@ -121,6 +121,8 @@ def test_a_tensor_is_split(device, words, size, axis, steps):
         ("2x3x64x128 rows width/384x32/4", 1, 1, "width/128x32/4", "Slice Slice Slice"),
         ("192x64 tile height/32x64/6", [64, 128], 0, "", "Slice Slice"),
         ("192x64 tile height/32x64/6", 64, 0, "", "ShardedToInterleaved Slice Slice Slice"),
+        ("1x160 rows width/1x28/6 dram", [80, 40, 40], 1, "", 3 * "Copy Slice Copy "),  # those in DRAM are cut there
+        ("2x200 rows height/1x200/2", 1, 1, "", "ShardedToInterleaved " + 204 * "Slice "),  # of 200 parts in L1
     ],
 )
 def test_parts_of_shards_are_smaller_shards_or_lie_in_dram(device, words, size, axis, shards, steps):
@@ -270,6 +272,7 @@ def test_arrays_in_place_of_other_arguments_are_refused(device):
         ("256x160 tile l1", 64, 0, "HEIGHT", "height/32x160/2"),
         ("256x128 tile l1", 64, 1, "WIDTH", "width/256x32/2"),
         ("1x1x256x128 tile block/64x64/2x4", 64, 3, "BLOCK", "block/64x32/2x4"),  # as large as parts of its own shards
+        ("96x64 tile width/96x32/2", 96, 0, "WIDTH", "width/96x32/2"),
     ],
 )
 def test_parts_in_a_scheme_get_even_shards_if_they_are_equal(device, words, size, axis, scheme, wanted):

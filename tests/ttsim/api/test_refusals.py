@@ -661,6 +661,10 @@ REFUSED = [
     # rows become tiles without padding, which is asked before the shards are looked at
     ("1x1x60x64 height/16x64/4", ttnn.triu,
      "Device: to_layout: Converting layout to Layout::TILE implicitly changed physical shape from (60, 64) to ("),
+    # which rows fill with the padding of their shards
+    ("2x32x128 width/64x22/6", ttnn.tril,
+     "Device: to_layout: Converting layout to Layout::TILE implicitly changed physical shape from (64, 132) to "
+     "(64, 160)"),
     ("1x1x64x64 height/16x64/4", ttnn.triu, "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),
     ("1x1x60x64 height/16x64/4", lambda x: ttnn.to_dtype(x.cpu(), ttnn.bfloat8_b),
      "Device: Physical shard shape (16, 64) must be tile {32, 32} sized!"),

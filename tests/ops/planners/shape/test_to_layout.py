@@ -181,6 +181,12 @@ def test_tilize_pads_rows_of_four_axes():
     assert (plan.tensors["output"].padded_shape, plan.without_values is None) == ((2, 2, 2, 32, 32), False)
 
 
+def test_columns_grow_with_the_padding_of_images():
+    """Two images of 16 rows are 64 rows as tiles, in shards as high."""
+    plan = plan_to_layout(tensor_spec("1x2x16x64 width/32x32/2"), Layout.TILE, N150)
+    assert plan.tensors[plan.results["output"]].memory_config == place("width/64x32/2")
+
+
 def test_high_shards_that_are_no_tiles_do_not_stay():
     (step,) = plan_tilize(tensor_spec("2x160 height/8x160/1"), N150, place=place("height/32x160/1")).steps
     assert step.refused.startswith("Input tensor height (2) must be divisible by tile height (32)")
