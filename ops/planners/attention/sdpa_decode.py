@@ -16,7 +16,7 @@ from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.attention.sdpa import FORMATS
 from ops.planners.attention.softmax_buffers import core_rectangle, dst_tiles
 from ops.programs.attention.sdpa_decode import SKIPPED, DecodeAttention
-from ops.programs.buffer_shapes import BUFFERING, aligned_page, association_refusal, buffer, shard_view, tile_buffer
+from ops.programs.buffer_shapes import BUFFERING, aligned_page, buffer, shard_view, tile_buffer, views_refusal
 
 RANK = 4
 DEEPEST_CHUNK = 512  # Keys of a chunk that the library chooses
@@ -69,6 +69,11 @@ class DecodeArguments:
         return TensorSpec(shape, self.query.data_format, self.query.layout, self.written)
 
     @property
+    def head_rows(self) -> int:
+        """Rows of tiles of the heads of a user, whose rows the kernels tilize."""
+        return div_up(self.query.padded_shape[2], TILE)
+
+    @property
     def users(self) -> int:
         """Users, of whom a table has a row each."""
         return side(self.query.padded_shape, 1) if self.table is None else side(self.table.padded_shape, 0)
@@ -98,8 +103,8 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
     for text in chain(_chunk_refusals(call), _refusals(call, spec)):
         raise DeviceError(f"{text}\n{call.owner}: {HINT}")
     whole = (call.query, call.key, call.value, *([] if call.mask is None else [call.mask]))
-    if call.query.layout is Layout.ROW_MAJOR or any(len(tensor.shape) != RANK for tensor in whole):
-        raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of {RANK} axes in TILE layout")
+    if any(len(tensor.shape) != RANK for tensor in whole):
+        raise NotSimulatedError(f"{call.owner}: ttsim simulates tensors of {RANK} axes")
     if call.table is not None and (call.table.memory_config.is_sharded() or len(call.table.shape) != 2):
         raise NotSimulatedError(f"{call.owner}: ttsim simulates interleaved tables [users, blocks]")
     users, keys = call.users, call.keys
@@ -118,17 +123,16 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         scale=1.0 / sqrt(call.query.padded_shape[-1]) if call.scale is None else call.scale, causal=call.causal,
         positions=call.positions, by_tensor=call.indices is not None and call.causal, has_table=call.table is not None,
         data_format=call.query.data_format, key_format=call.key.data_format, fp32_dest=call.fp32_dest,
-        phases=call.phases, users=users, head_rows=call.query.padded_shape[2] // TILE, key_heads=key_heads, keys=keys,
+        phases=call.phases, users=users, head_rows=call.head_rows, key_heads=key_heads, keys=keys,
         size=call.query.shape[-1], cores=cores, core_keys=core_heads * div_up(keys // TILE, deep * head_cores) * deep,
         window=call.window, has_mask=call.mask is not None, has_sinks=call.sinks is not None,
     )  # fmt: skip
     place, result = call.written, PlanTensor("output", call.result())
     buffers = _buffers(call, deep, head_cores, cores, spec)
-    packed = (
-        shard_view("packed", result, spec, cores)
-        if place.is_sharded()
-        else tile_buffer("packed", op.head_rows * _wide(call), call.query.data_format, cores)
-    )
+    packed = tile_buffer("packed", op.head_rows * _wide(call), call.query.data_format, cores)
+    if place.is_sharded():
+        in_rows = call.query.layout is Layout.ROW_MAJOR
+        packed = packed._replace(view_of=result.name) if in_rows else shard_view("packed", result, spec, cores)
 
     unknown = {
         "other users in the table than in the queries": users != call.query.shape[1], "attn_mask": call.mask,
@@ -140,7 +144,7 @@ def plan_decode(call: DecodeArguments, spec: DeviceSpec) -> Plan:
         for name, value in unknown.items():
             if value:
                 builder.leave_out_values(f"{call.owner}: ttsim does not calculate numbers with {name}")
-        refused = association_refusal([result]) if place.is_sharded() else None
+        refused = views_refusal([packed], [result], spec, f"{call.owner}: give HEIGHT shards of whole tiles in L1")
         return builder.run("SdpaDecodeDeviceOperation", op, read, result, (*buffers, packed), refused=refused)
 
     tensors = {"query": call.query, "key": call.key, "value": call.value, "indices": call.indices, "table": call.table}
@@ -338,7 +342,7 @@ def _program_refusals(call: DecodeArguments, head_cores: int) -> Iterator[str]:
     """The errors of kernels that cannot join the parts of a head, or cannot scale a chunk of scores in equal steps."""
     if head_cores > MOST_HEAD_CORES:
         yield f"Tree reduction max 6 rounds ({MOST_HEAD_CORES} cores/head), got {head_cores} cores/head"
-    step = min(call.query.padded_shape[2] // TILE * call.chunk_keys // TILE, dst_tiles(fp32_dest=call.fp32_dest))
+    step = min(call.head_rows * call.chunk_keys // TILE, dst_tiles(fp32_dest=call.fp32_dest))
     if step & (step - 1):
         yield f"MUL_BCAST_GRANULARITY ({step}) must be power of 2"
 
@@ -448,7 +452,7 @@ def _buffers(
     call: DecodeArguments, deep: int, head_cores: int, cores: CoreRangeSet, spec: DeviceSpec
 ) -> list[CircularBuffer]:
     """All circular buffers but the last; tiles of few heads are half ones."""
-    high, wide = call.query.padded_shape[2] // TILE, _wide(call)
+    high, wide = call.head_rows, _wide(call)
     half, mask_format = call.has_half_tiles, BFLOAT16 if call.mask is None else call.mask.data_format
     scores, outputs = high * deep, high * wide
 

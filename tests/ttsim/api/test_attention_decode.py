@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ttsim as ttnn
+from tests.build import place
 from tests.ttsim.api.calls import buffers, captured, put, refusal
 
 attend = ttnn.transformer.scaled_dot_product_attention_decode
@@ -331,3 +332,23 @@ def test_candidates_are_looked_at_before_the_layout_of_queries(device):
     options = {"is_causal": False, "spec_multi_pos_tiles": 1}
     found = refusal(lambda: paged(query, key, value, whole(device, [[0], [1]]), **options))
     assert found.startswith("Device: spec_multi_pos_tiles requires is_causal")
+
+
+def decoded(device, query, kept):
+    """The result of queries of 64 columns, of two users, in shards, and its memory."""
+    key, value = (put(device, "2x1x64x64 tile", first=first) for first in (3, 5))
+    call = ttnn.transformer.scaled_dot_product_attention_decode
+    return call(put(device, query), key, value, cur_pos=[5, 60], memory_config=place(kept))
+
+
+@pytest.mark.parametrize(("heads", "high"), [(8, 32), (40, 64)])
+def test_queries_in_rows_have_the_results_of_tiles(device, heads, high):
+    kept = f"height/{high}x64/2"
+    rows = decoded(device, f"1x2x{heads}x64 rows height/{heads}x64/2", kept)
+    assert rows.layout is ttnn.ROW_MAJOR_LAYOUT
+    assert np.array_equal(rows.to_numpy(), decoded(device, f"1x2x{heads}x64 tile height/{high}x64/2", kept).to_numpy())
+
+
+def test_results_in_rows_take_shards_of_whole_tiles(device):
+    with pytest.raises(ttnn.DeviceError, match=r"^Cannot set circular buffer size to 4096\. This is larger than"):
+        decoded(device, "1x2x8x64 rows height/8x64/2", "height/8x64/2")
