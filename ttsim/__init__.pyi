@@ -72,6 +72,7 @@ from ttsim.api.modules import (
     cluster as cluster, core as core, database as database, device as device, experimental as experimental,
     kv_cache as kv_cache, tracer as tracer, transformer as transformer,
 )
+from ttsim.api.moe import moe as moe
 from ttsim.api.normalization import (
     create_layer_norm_reciprocals as create_layer_norm_reciprocals, layer_norm as layer_norm, rms_norm as rms_norm,
 )

@@ -12,6 +12,7 @@ from tools.random_calls.tensors import INTERLEAVED
 PARTIAL_ROUNDINGS: Final = {"bfloat8_b": 2.0**-5}  # of partial sums and what shares their exponents, else bfloat16's
 LARGEST: Final = 1e30  # of products whose numbers are compared
 IMAGE_RANK: Final = 4
+EXPERTS: Final = (64, 128, 256)
 REDUCED: Final = ("bfloat16", "float32", "bfloat8_b")
 
 
@@ -189,3 +190,20 @@ def topk(draft: Draft, x: Shadow) -> Step:
     ordered = np.sort(x.values, axis=axis)
     values = np.take(np.flip(ordered, axis) if largest else ordered, range(count), axis)
     return draft.gives(values, dtypes=(x.dtype,), layout="TILE", text=f"ttsim.topk({', '.join(draft.arguments)})[0]")
+
+
+@of_tensor(
+    "moe",
+    accept=lambda x: (
+        x.tiled and x.dtype in ("bfloat16", "float32") and len(x.shape) == IMAGE_RANK and x.shape[-1] in EXPERTS
+    ),
+)
+def moe(draft: Draft, x: Shadow) -> Step:
+    """The weight of the first of the experts; the numbers of scores that are nearly equal are not known."""
+    masks = [
+        draft.operand(suffix, (1, 1, 1, side), "bfloat16", where=DRAM)
+        for suffix, side in (("e", x.shape[-1]), ("k", 32))
+    ]
+    draft.call(x, *masks, 32)
+    sides = (*x.shape[:-1], 1)
+    return draft.gives(np.zeros(sides), np.full(sides, np.inf), dtypes=(x.dtype,), layout="TILE")

@@ -6,6 +6,7 @@ from ops.op_model import ModeledOp, OpModel, model_of
 from ops.programs.reduction.accumulate import Accumulate
 from ops.programs.reduction.argmax import ArgMax
 from ops.programs.reduction.integral import IntegralImage
+from ops.programs.reduction.moe import ExpertWeight
 from ops.programs.reduction.nc import AddImages
 from ops.programs.reduction.product import Product
 from ops.programs.reduction.reduce import Reduce
@@ -15,6 +16,6 @@ from ops.programs.reduction.topk_route import OP_MODELS as TOPK_ROUTE
 from ops.programs.reduction.welford import Welford
 
 OPS: Final[tuple[type[ModeledOp], ...]] = (
-    Accumulate, AddImages, ArgMax, IntegralImage, Product, Reduce, Sort, TopK, Welford
+    Accumulate, AddImages, ArgMax, ExpertWeight, IntegralImage, Product, Reduce, Sort, TopK, Welford
 )  # fmt: skip
 OP_MODELS: Final[tuple[OpModel[Any], ...]] = (*map(model_of, OPS), *TOPK_ROUTE)
