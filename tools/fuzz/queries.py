@@ -122,8 +122,10 @@ class Scene:
         return tensor
 
     def result(self, text: str, results: Sequence[str]) -> layouts.TensorSpec | None:
-        """The first result of a call; None for a refused one."""
+        """The first result of a call; None for a refused one, and for one without, which is to be refused."""
         names = dict(self.state.names)
+        if not results:
+            return None
         with suppress(TTSimError):
             unplaced(lambda: exec(text, names))
             spec: layouts.TensorSpec = names[results[0]].spec

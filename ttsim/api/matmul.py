@@ -200,8 +200,9 @@ class Matmul(Call, name="matmul"):
         elif lacks.bias and self.bias is not None:
             bare, product = product, add(product, self.bias, memory_config=product.memory_config())
             bare.deallocate()
-        if lacks.turned:
-            product = run(plan_expected(arguments, product.spec, device.spec), {"input": product}, device)["output"]
+        if lacks.shaped:
+            plan = plan_expected(arguments, product.spec, device.spec, turned=lacks.turned)
+            product = product if plan is None else run(plan, {"input": product}, device)["output"]
         if target is not None:
             if lacks.activation and activation is not None:
                 plan = plan_unary(product.spec, activation, device.spec, target=product.spec)

@@ -107,7 +107,8 @@ class Leftovers(NamedTuple):
 
     bias: bool  # The bias is not added yet
     activation: bool  # The activation is not applied yet
-    turned: bool  # Operations of their own transposed an operand, and there is a bias: `plan_expected` follows
+    shaped: bool  # `plan_expected` gives the biased product its shape
+    turned: bool  # Operations of their own transposed operands
 
 
 def left_over(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Leftovers:
@@ -116,18 +117,21 @@ def left_over(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_by
     problem, config, output_spec = _program(call, device_spec, free_l1_bytes)
     bias_later, activation_later = later(call, problem)
     lacks = not _lacks_nothing(call, output_spec, bias_later=bias_later)
-    turned = call.bias is not None and any(_turns(call, config))
-    return Leftovers(lacks and bias_later, lacks and activation_later, turned)
+    turned = any(_turns(call, config))
+    shaped = call.bias is not None and (problem.bias or turned)
+    return Leftovers(lacks and bias_later, lacks and activation_later, shaped, turned)
 
 
-def plan_expected(call: MatmulArguments, biased: TensorSpec, device_spec: DeviceSpec) -> Plan:
-    """Plan the biased product "input" of transposed operands under the shape that the library gives it.
+def plan_expected(call: MatmulArguments, biased: TensorSpec, spec: DeviceSpec, *, turned: bool) -> Plan | None:
+    """Plan the biased product "input" under the shape that the library gives it; None if it has that shape.
 
     Raises ArgumentError or DeviceError if the bias or the product do not take that shape.
     """
-    shape = expected_shape(call, call.output_shape[:-2])
+    shape = expected_shape(call, turned=turned)
+    if shape == biased.shape:
+        return None
     plan = plan_reshape if prod(shape) == biased.volume else plan_other_volume
-    return plan(biased, shape, device_spec)
+    return plan(biased, shape, spec)
 
 
 def _turns(call: MatmulArguments, config: MatmulConfig) -> tuple[bool, bool]:

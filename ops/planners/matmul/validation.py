@@ -41,18 +41,19 @@ def _expected_sides(call: MatmulArguments) -> tuple[int, int]:
     return depth if call.transpose_a else rows, depth if call.transpose_b else columns
 
 
-def expected_shape(call: MatmulArguments, batches: Sequence[int]) -> tuple[int, ...]:
-    """The shape that the library gives a product of these batches whose operands it transposed first, plus a bias.
+def expected_shape(call: MatmulArguments, *, turned: bool) -> tuple[int, ...]:
+    """The shape that the library gives a product with its bias; ``turned`` if operations of their own turned operands.
 
-    Raises ArgumentError for a bias that does not broadcast to the product of these sides.
+    Raises ArgumentError for a bias that does not broadcast to the product.
     """
-    expected, bias = (*batches, *_expected_sides(call)), () if call.bias is None else tuple(call.bias.shape)
+    sides = _expected_sides(call) if turned else (call.first_sides[0], call.second_sides[1])
+    expected, bias = (*call.output_shape[:-2], *sides), () if call.bias is None else tuple(call.bias.shape)
     try:
         return np.broadcast_shapes(expected, bias)
     except ValueError:
         raise ArgumentError(
-            "Broadcast error: Invalid dimension\nlinear: with an operand or the output in L1, transposed operands give "
-            f"{list(expected)}, and the bias has {list(bias)}; transpose them before the call, or put all in DRAM"
+            f"Broadcast error: Invalid dimension\nlinear: the product counts as {list(expected)}, and the bias has "
+            f"{list(bias)}; with an operand or the output in L1, transposed operands count as transposed twice"
         ) from None
 
 
@@ -197,8 +198,7 @@ def require_bias(call: MatmulArguments) -> None:
     """Raises for a bias of the matmul's own program whose shape does not match the product."""
     if call.bias is None:
         return
-    rows, columns = call.first_sides[0], call.second_sides[1]
-    *_, high, wide = (1, 1, *call.bias.shape)
+    columns, wide = call.second_sides[1], call.bias.shape[-1] if call.bias.shape else 1
     told = f"linear: bias must be a row of {columns} columns, or as many rows as the product, not the shape "
     if call.bias.layout is not Layout.TILE:
         raise ArgumentError(
@@ -211,10 +211,6 @@ def require_bias(call: MatmulArguments) -> None:
             f"Unsupported bias shape: padded last dimension of bias, {held}, not equal to second input's padded last "
             f"dimension, {needed}.\n{told}{list(call.bias.shape)}"
         )
-    if (high not in (1, rows) and rows != 1) or (wide != columns and columns != 1):
-        raise ArgumentError(f"Broadcast error: Invalid dimension\n{told}{list(call.bias.shape)}")
-    if (high not in (1, rows)) or wide != columns:
-        raise NotSimulatedError(f"{told}{list(call.bias.shape)}: ttsim does not simulate other biases")
 
 
 def misplaced(activation: str) -> str:
