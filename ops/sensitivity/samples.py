@@ -57,6 +57,7 @@ from ops.planners.gather import GatherArguments, plan_gather
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
 from ops.planners.matmul.arguments import MatmulArguments
 from ops.planners.matmul.plan import plan_matmul
+from ops.planners.moe import MoeArguments, plan_moe
 from ops.planners.nonzero import plan_nonzero
 from ops.planners.normalization.batch_norm import (
     BatchNormArguments,
@@ -493,6 +494,8 @@ def _transformers() -> Iterator[Sample]:
     queries, pairs = (_tensor(TILES, 2, 1, 64, wide, shards=(BLOCK, (64, wide // 2))) for wide in (64, 128))
     separate = SeparateArguments(source=queries, other=pairs, heads=2, kv_heads=2, place=in_rows)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
+    weighed = tiles, _tensor(TILES, 1, 1, 1, 64), _tensor(TILES, 1, 1, 1, 32)
+    experts = MoeArguments(scores=weighed[0], experts=weighed[1], picked=weighed[2], count=32)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
         ("softmax", partial(plan_softmax, SoftmaxArguments(source=tiles, stable=False)), {"input": tiles}),
@@ -557,6 +560,7 @@ def _transformers() -> Iterator[Sample]:
         ),
         ("argmax", partial(plan_argmax, rows, ArgMaxArguments(dim=3, keeps=True)), {"input": rows}),
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
+        ("moe", partial(plan_moe, experts), dict(zip(("input", "experts", "picked"), weighed, strict=True))),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
         ("plus_one", partial(plan_plus_one, integers), {"input": integers}),
