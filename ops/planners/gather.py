@@ -1,24 +1,35 @@
 """Plans of ttnn.gather. Rules: ttnn 0.81.1 (data_movement/gather), compared with its plans."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Final
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
-from device.memory.layouts import TensorSpec
-from device.memory.memory_config import TILE, Layout, MemoryConfig, TensorMemoryLayout
+from device.memory.layouts import TensorSpec, no_such_axis
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    Layout,
+    MemoryConfig,
+    ShardOrientation,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import UINT16, UINT32, round_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
-from ops.builder import PlanBuilder, PlanTensor
+from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.planners.ordered import four_axes, swapped
 from ops.planners.shape.pad import fill_padding
 from ops.planners.shape.permute import RANK, seen, transposed_by
 from ops.planners.shape.slice import cut_by
+from ops.planners.shape.to_layout import in_other_layout
+from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import require_cores
 from ops.programs.data_movement.gather import gather_buffers, gather_of, is_generated
-from ops.programs.data_movement.permute import with_shards
+from ops.programs.data_movement.permute import even_shards, with_shards
+from ops.programs.data_movement.placement import viewed
 
 LEAST_FLOAT: Final = 2.0**-126  # fills the padding of the source
 FORMATS: Final = (UINT32, UINT16)
@@ -37,10 +48,11 @@ class GatherArguments:
     sparse: bool = False  # Whether gradients are to be sparse, which the programs refuse
 
 
-def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Plan:
+def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int, by_code: bool = True) -> Plan:
     """Plan the elements of "input" along an axis at the positions "index"; raises DeviceError for refused calls.
 
     The program writes into "target", if given and no axis is transposed; otherwise into a transposed copy of it.
+    Generated code gathers only ``by_code``.
     """
     source, indices, rank = call.source, call.indices, len(call.source.shape)
     require_cores(call.cores, spec, "gather")
@@ -49,12 +61,16 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
             f"Input and index tensor must have the same number of dimensions. Got input dim: {rank} and index dim: "
             f"{len(indices.shape)}\nindex: reshape it"
         )
+    if _is_cut_by_columns(source) or _is_cut_by_columns(indices, source):
+        return plan_of(
+            {"input": source, "index": indices, "target": call.target},
+            spec,
+            partial(_by_way_of_tiles, call, l1_bytes=l1_bytes),
+            attempts=True,
+        )
     if not -rank <= call.dim < rank:
         raise DeviceError(f"gather: dim {call.dim} is out of range for tensor rank {rank}\ndim: there is no such axis")
-    if source.shape == (1,) or indices.shape == (1,):
-        raise NotSimulatedError("gather: vectors of one element are not simulated; reshape both tensors to rank 2")
-    if _is_cut_by_columns(source) or _is_cut_by_columns(indices, source):
-        raise NotSimulatedError("gather: rows of no whole tiles in WIDTH or BLOCK shards are not simulated")
+    _require_axes(source, indices)
     builder = PlanBuilder(spec, {"input": source, "index": indices, "target": call.target})
     places = _in_front(builder, builder.tensor("index"), call, "places")
     if places.spec.layout is Layout.TILE:
@@ -71,17 +87,61 @@ def plan_gather(call: GatherArguments, spec: DeviceSpec, *, l1_bytes: int) -> Pl
         if held.spec.layout is Layout.TILE:
             held = fill_padding(builder, turned, LEAST_FLOAT, "held.filled", seen=False)
         builder.free_own(turned, keep=[held])
-    result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes, held)
+    result = _gathered(builder, filled, places, call, rows.spec.shape, l1_bytes, held, by_code=by_code)
     if rank == 1 and source.layout is Layout.TILE:
         raise DeviceError("Can't convert shape rank\ninput, index: reshape both tensors to rank 2")
-    before = result
-    result = PlanTensor(result.name, result.spec.changed(shape=swapped(indices.shape, call.dim)))
+    before, shape = result, swapped(indices.shape, call.dim)
+    seen_as = viewed(result.spec, shape, spec) if rank == 1 or rank > RANK else result.spec.changed(shape=shape)
+    result = PlanTensor(result.name, seen_as)
     if call.dim % rank != rank - 1:
         result = transposed_by(builder, result, (call.dim % rank, rank - 1), indices.memory_config, "output")
         builder.free_own(before, keep=[result])
     builder.free_own(filled, keep=[builder.tensor("input")])
     builder.free_own(places, keep=[builder.tensor("index")])
     return builder.finish({"output": result})
+
+
+def _require_axes(source: TensorSpec, indices: TensorSpec) -> None:
+    """Raises for vectors of one element, which the library does not see under four axes."""
+    if source.shape == (1,) != indices.shape:
+        raise DeviceError(
+            "Input and index tensor must have the same number of dimensions. Got input dim: 1 and index dim: 4\n"
+            "input: reshape both tensors to rank 2"
+        )
+    if indices.shape == (1,) != source.shape:
+        raise DeviceError(f"{no_such_axis(len(indices.padded_shape))}\nindex: reshape both tensors to rank 2")
+    if source.shape == (1,):
+        raise NotSimulatedError("gather: vectors of one element are not simulated; reshape both tensors to rank 2")
+
+
+def _by_way_of_tiles(
+    call: GatherArguments,
+    builder: PlanBuilder,
+    source: PlanTensor,
+    indices: PlanTensor,
+    target: PlanTensor | None = None,
+    *,
+    l1_bytes: int,
+) -> PlanTensor:
+    """Rows of no whole tiles in WIDTH or BLOCK shards, gathered as interleaved tiles in L1; a target stays as it is."""
+    tiles, spec = [], builder.device_spec
+    for name, rows in (("input", source), ("index", indices)):
+        apart = placed(builder, rows, L1_MEMORY_CONFIG, f"{name}.interleaved")
+        tiles.append(in_other_layout(builder, apart, Layout.TILE, f"{name}.tiles"))
+        builder.free_own(apart, keep=[tiles[-1]])
+    ends = {"source": tiles[0].spec, "indices": tiles[1].spec, "place": L1_MEMORY_CONFIG, "target": None}
+    plan = plan_gather(replace(call, **ends), spec, l1_bytes=l1_bytes, by_code=False)
+    found = builder.call(plan, {"input": tiles[0], "index": tiles[1]}, "tiles.")["output"]
+    rows = in_other_layout(builder, found, Layout.ROW_MAJOR, "output.rows")
+    place = call.source.memory_config if call.place is None else call.place
+    if place.is_sharded() and place.shard_spec is None:
+        shards = call.indices.memory_config.shard_spec or call.source.memory_config.shard_spec
+        orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
+        even = even_shards(rows.spec.padded_shape, place.memory_layout, orientation, spec.grid)
+        place = replace(place, shard_spec=even)
+    result = placed(builder, rows, place, "output")
+    builder.free_own(rows, found, *reversed(tiles), keep=[result])
+    return result
 
 
 def _in_front(builder: PlanBuilder, tensor: PlanTensor, call: GatherArguments, name: str) -> PlanTensor:
@@ -145,6 +205,8 @@ def _gathered(
     rows: tuple[int, ...],
     l1_bytes: int,
     held: PlanTensor | None,
+    *,
+    by_code: bool,
 ) -> PlanTensor:
     """The results of the program, for a tensor that had a shape before it was cut; in a tensor that is held for it."""
     spec, source, indices = builder.device_spec, box.spec, places.spec
@@ -154,7 +216,7 @@ def _gathered(
         result = TensorSpec(indices.shape, source.data_format, source.layout, place)
     else:
         result = held.spec
-    generated = is_generated(source, indices, result) and not place.is_sharded()
+    generated = by_code and is_generated(source, indices, result) and not place.is_sharded()
     _check(source, indices, result, generated=generated, sparse=call.sparse)
     if (result.data_format, result.layout) != (source.data_format, source.layout):
         builder.leave_out_values(

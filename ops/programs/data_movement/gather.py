@@ -124,7 +124,8 @@ def gather_of(
     own, other = shapes
     cores = spec.grid.cores if within is None else within.num_cores()
     tiled = source.layout is Layout.TILE
-    columns, row = (div_up(shape[-1], TILE if tiled else 1) for shape in (other, own))
+    unit = TILE if tiled else 1
+    columns, row = div_up(indices.padded_shape[-1], unit), div_up(own[-1], unit)  # rows of shards count their padding
     lines = prod(other[:-2]) * div_up(other[-2], TILE)
     if generated:
         page, index_page = source.data_format.tile_bytes, indices.data_format.tile_bytes
@@ -175,7 +176,7 @@ def gather_buffers(
     outputs = max(op.columns, LEAST_OUTPUT_TILES) if op.generated and op.shared is not Shared.COLUMNS else 1
     page_bytes = written.tile_bytes if source.layout is Layout.TILE else part * (written.element_bytes or 1)
     sizes = (
-        ("source", op.held_pages, _page_bytes(source, op.source_shape[-1]), source.data_format),
+        ("source", op.held_pages, _page_bytes(source, source.padded_shape[-1]), source.data_format),
         ("indices", 1, _page_bytes(indices, part), indices.data_format),
         ("results", outputs, page_bytes, written),
     )

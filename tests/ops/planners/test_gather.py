@@ -15,6 +15,7 @@ from device.numbers.formats import BFLOAT16, FLOAT32, INT32, UINT16, UINT32
 from device.plan import Operation
 from ops.op_models import load_spec
 from ops.planners.gather import GatherArguments, plan_gather
+from tests.build import place, tensor_spec
 
 SPEC = load_spec("wormhole_n150")
 ROWS = Layout.ROW_MAJOR
@@ -159,3 +160,83 @@ def test_rows_that_only_the_padding_has_are_refused_by_a_strict_device():
         index = ttsim.zeros((1, 1, 50, 32), ttsim.uint32, ttsim.TILE_LAYOUT, device)
         with pytest.raises(ArgumentError, match="for which the real library reads padding"):
             ttsim.gather(tensor, -1, index)
+
+
+def first_line(call):
+    """What a refused call says, whether the planner raises it or the plan ends in it."""
+    try:
+        return plan_gather(call, SPEC, l1_bytes=1 << 20).steps[-1].text
+    except DeviceError as error:
+        return str(error)
+
+
+def rows_in(words):
+    return tensor_spec(words).changed(data_format=FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("words", "place_words", "text"),
+    [
+        ("1x7 width/1x8/5 dram", None, ""),
+        ("3x24x7 block/72x8/5x1 dram", None, "We don't support DRAM block sharding"),
+        ("28x22x3 width/616x8/1", None, "Shard height 616 must match physical height 84 for width sharded"),
+        ("28x22x3 width/616x8/1", "height/12x3/7", ""),
+    ],
+)
+def test_rows_of_no_whole_tiles_in_columns_are_gathered_as_tiles(words, place_words, text):
+    source = rows_in(words)
+    shape = (7, 12, 3) if len(source.shape) == 3 else (1, 35)
+    call = GatherArguments(
+        source=source,
+        indices=TensorSpec(shape, UINT32, ROWS),
+        dim=len(shape) - 2 if len(shape) == 3 else 1,
+        place=place_words and place(place_words),
+    )
+    if text:
+        assert first_line(call).startswith(text)
+        return
+    plan = plan_gather(call, SPEC, l1_bytes=1 << 20)
+    wanted = source.memory_config if place_words is None else place(place_words)
+    assert plan.tensors[plan.results["output"]].memory_config == wanted
+    assert [step.name for step in plan.steps if "Gather" in getattr(step, "name", "")] == ["GatherDeviceOperation"]
+
+
+def test_rows_in_shards_are_held_with_their_padding():
+    """64 columns in shards of 22 are 66: 132 B of bfloat16."""
+    source = tensor_spec("1x3x16x64 block/48x22/3x1 dram")
+    call = GatherArguments(source=source, indices=TensorSpec(source.shape, UINT32, ROWS), dim=3)
+    (step,) = plan_gather(call, SPEC, l1_bytes=1 << 20).steps
+    assert [buffer.size_bytes for buffer in step.circular_buffers] == [132, 256, 128]
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "text"),
+    [
+        (
+            (1,),
+            (33,),
+            "Input and index tensor must have the same number of dimensions. Got input dim: 1 and index dim: 4",
+        ),
+        ((64,), (1,), "ShapeBase[] index out of range. 1 not in [-4, 1)"),
+    ],
+)
+def test_vectors_of_one_element_are_not_seen_under_four_axes(own, other, text):
+    with pytest.raises(DeviceError, match=re.escape(text)):
+        planned(own, other, 0, layouts=(ROWS, ROWS))
+
+
+@pytest.mark.parametrize(
+    ("words", "shape", "seen"),
+    [
+        ("128 width/1x48/3", (64,), "Input shape: Shape([1, 1, 1, 96]), New shape: Shape([64]), Shard width: 48"),
+        (
+            "1x2x2x8x96 width/32x20/5",
+            (1, 2, 2, 8, 64),
+            "Input shape: Shape([2, 2, 8, 80]), New shape: Shape([1, 2, 2, 8",
+        ),
+    ],
+)
+def test_results_that_do_not_fill_their_shards_have_four_axes(words, shape, seen):
+    call = GatherArguments(source=tensor_spec(words), indices=TensorSpec(shape, UINT32, ROWS), dim=len(shape) - 1)
+    with pytest.raises(DeviceError, match=re.escape(seen)):
+        plan_gather(call, SPEC, l1_bytes=1 << 20)
