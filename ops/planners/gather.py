@@ -129,8 +129,8 @@ def _by_way_of_tiles(
         apart = placed(builder, rows, L1_MEMORY_CONFIG, f"{name}.interleaved")
         tiles.append(in_other_layout(builder, apart, Layout.TILE, f"{name}.tiles"))
         builder.free_own(apart, keep=[tiles[-1]])
-    ends = {"source": tiles[0].spec, "indices": tiles[1].spec, "place": L1_MEMORY_CONFIG, "target": None}
-    plan = plan_gather(replace(call, **ends), spec, l1_bytes=l1_bytes, by_code=False)
+    inner = replace(call, source=tiles[0].spec, indices=tiles[1].spec, place=L1_MEMORY_CONFIG, target=None)
+    plan = plan_gather(inner, spec, l1_bytes=l1_bytes, by_code=False)
     found = builder.call(plan, {"input": tiles[0], "index": tiles[1]}, "tiles.")["output"]
     rows = in_other_layout(builder, found, Layout.ROW_MAJOR, "output.rows")
     place = call.source.memory_config if call.place is None else call.place

@@ -49,9 +49,6 @@ class TileReshapeMapMode(PlainEnum):
     CACHE, RECREATE = range(2)
 
 
-FIXED_PADDING = ({-2, -1}, {-4, -3})  # axes of tiles that programs swap without filling the padding
-
-
 @on_device
 def concat(
     tensors: Sequence[Tensor],
@@ -168,13 +165,8 @@ def transpose(
     first, second = (required_integer("transpose", name, axis) for name, axis in (("dim1", dim1), ("dim2", dim2)))
     required_device("transpose", input_tensor)
     axes = axis_of(first, rank, "dim1"), axis_of(second, rank, "dim2")
-    swapped = {axis - rank for axis in axes} if input_tensor.layout is Layout.TILE and rank <= 4 else set()
-    if pad_value and swapped in FIXED_PADDING:
-        raise DeviceError(
-            f"Non-zero padding {pad_value:g} is not supported for any transpose other than HC.\npad_value: leave it out"
-        )
-    strict = require_known_numbers
-    return converted("transpose", plan_transpose, input_tensor, *axes, strict=strict, place=memory_config)
+    options: dict[str, Any] = {"place": memory_config, "filler": pad_value}
+    return converted("transpose", plan_transpose, input_tensor, *axes, strict=require_known_numbers, **options)
 
 
 @operation_as("ttnn.experimental.")

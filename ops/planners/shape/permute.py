@@ -19,7 +19,7 @@ from ops.planners.to_config import placed
 from ops.programs.buffer_shapes import shard_row_bytes
 from ops.programs.data_movement import permute
 from ops.programs.data_movement.conversions import cloned, typecast_by
-from ops.programs.data_movement.placement import viewed
+from ops.programs.data_movement.placement import blocks_in_dram, viewed
 
 RANK: Final = 4
 FIRST_TWO: Final = (0, 1)
@@ -47,19 +47,36 @@ def plan_permute(
     return _planned(source, place, spec, partial(permuted_by, axes=axes))
 
 
+LEAVE_PADDING = ({-2, -1}, {-4, -3})  # axes of four that programs swap without filling the padding
+
+
 def plan_transpose(
-    source: TensorSpec, first: int, second: int, spec: DeviceSpec, *, place: MemoryConfig | None = None
+    source: TensorSpec,
+    first: int,
+    second: int,
+    spec: DeviceSpec,
+    *,
+    place: MemoryConfig | None = None,
+    filler: float = 0.0,
 ) -> Plan:
     """Plan the swap of two axes of the tensor "input", counted from the front; otherwise as `plan_permute`.
 
-    A ROW_MAJOR vector is returned unchanged; DeviceError for padded shards of it.
+    A ROW_MAJOR vector is returned unchanged; DeviceError for padded shards of it. ``filler`` is for the padding of
+    tiles, which no program fills but the one that swaps the middle two of four axes.
     """
     if len(source.shape) == 1 and source.layout is Layout.ROW_MAJOR and place is None:
         viewed(
             source.changed(shape=(*[1] * (RANK - 1), *source.shape)), source.shape, spec
         )  # refuses padding in shards
         return plan_of(source, spec, lambda _, tensor: tensor)
-    return _planned(source, place, spec, partial(transposed_by, swapped=(first, second)))
+    plan = _planned(source, place, spec, partial(transposed_by, swapped=(first, second)))
+    swapped = {axis - len(source.shape) for axis in (first, second)}
+    direct = any(isinstance(step, Operation) and step.name.startswith("Transpose") for step in plan.steps)
+    if filler and direct and swapped in LEAVE_PADDING:
+        raise DeviceError(
+            f"Non-zero padding {filler:g} is not supported for any transpose other than HC.\npad_value: leave it out"
+        )
+    return plan
 
 
 def _planned(source: TensorSpec, place: MemoryConfig | None, spec: DeviceSpec, turn: Callable[..., PlanTensor]) -> Plan:
@@ -125,7 +142,10 @@ def permuted_by(
     """Axes in another order, as ttnn.permute does it."""
     source_spec = source.spec
     if _stays(source_spec, axes):
-        return placed(builder, source, source_spec.memory_config if place is None else place, name)
+        where = source_spec.memory_config if place is None else place
+        if (refused := blocks_in_dram(source_spec.memory_config)) is not None and where != source_spec.memory_config:
+            raise DeviceError(refused)
+        return placed(builder, source, where, name)
     alignment = builder.device_spec.l1.alignment_bytes
     shards = place.shard_spec if place is not None and source_spec.layout is Layout.ROW_MAJOR else None
     if place is not None and shards is not None and shard_row_bytes(source_spec, place) % alignment:
@@ -145,7 +165,8 @@ def _ordered(
     """Four axes or more in another order."""
     source_spec = source.spec
     if _in_columns(source_spec):
-        return _gathered(builder, source, name, lambda read: _ordered(builder, read, axes, place, name))
+        there = permute.shards_before(source_spec, axes, place, builder.device_spec, in_rows=False)
+        return _gathered(builder, source, name, lambda read: _ordered(builder, read, axes, there, name))
     sharded = source_spec.memory_config.is_sharded()
     bare = MemoryConfig(source_spec.memory_config.memory_layout, source_spec.memory_config.buffer_type)
     where = (bare if sharded else source_spec.memory_config) if place is None else place
@@ -190,7 +211,9 @@ def transposed_by(
     """Two axes swapped, as ttnn.transpose does it."""
     source_spec, rank = source.spec, len(source.spec.shape)
     if rank > 1 and _in_columns(source_spec):
-        return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, place, name))
+        order = _order_of(swapped, rank)
+        where = permute.shards_before(source_spec, order, place, builder.device_spec, in_rows=True)
+        return _gathered(builder, source, name, lambda read: transposed_by(builder, read, swapped, where, name))
     if rank > RANK:
         return permuted_by(builder, source, _order_of(swapped, rank), place, name)
     more = RANK - rank

@@ -381,6 +381,48 @@ def even_shards(
     return ShardSpec(cores, shard, orientation)
 
 
+ALIGNED_BYTES = 16  # of L1, that rows of shards are whole multiples of
+
+
+def cuts_evenly(columns: int, width: int, element_bytes: int) -> bool:
+    """Whether shards of so many columns cut rows of a width into equal aligned parts."""
+    return width % columns == 0 and columns * element_bytes % ALIGNED_BYTES == 0
+
+
+def aligned_shards(even: ShardSpec, width: int, element_bytes: int, grid: GridSpec) -> ShardSpec | None:
+    """WIDTH shards that cut rows into equal aligned parts: these, or those of the most cores; None without any."""
+    if cuts_evenly(even.shape[1], width, element_bytes):
+        return even
+    counts = (count for count in range(min(grid.cores, width), 0, -1) if width % count == 0)
+    count = next((count for count in counts if cuts_evenly(width // count, width, element_bytes)), None)
+    return None if count is None else _columns_on(even, count, width // count, grid)
+
+
+def _columns_on(even: ShardSpec, cores: int, columns: int, grid: GridSpec) -> ShardSpec:
+    by_rows = even.orientation is ShardOrientation.ROW_MAJOR
+    return even.changed(grid=first_cores(cores, grid.cols, grid.rows, row_wise=by_rows), shape=(even.shape[0], columns))
+
+
+def shards_before(
+    tensor: TensorSpec, axes: tuple[int, ...], place: MemoryConfig | None, spec: DeviceSpec, *, in_rows: bool
+) -> MemoryConfig | None:
+    """The memory of a tensor whose axes are put into another order, with even shards if it is a scheme without any.
+
+    The shards count the padding of the tensor's own, and are whole tiles; or ``in_rows`` any number of rows, and
+    aligned columns if there are any that cut rows evenly.
+    """
+    if place is None or not place.is_sharded() or place.shard_spec is not None:
+        return place
+    shape, shards = tuple(tensor.padded_shape[axis] for axis in axes), tensor.memory_config.shard_spec
+    orientation = ShardOrientation.ROW_MAJOR if shards is None else shards.orientation
+    even = even_shards(shape, place.memory_layout, orientation, spec.grid, unit=1 if in_rows else TILE)
+    if in_rows and place.memory_layout is TensorMemoryLayout.WIDTH_SHARDED:
+        columns = round_up(div_up(shape[-1], spec.grid.cores), TILE)
+        aligned = aligned_shards(even, shape[-1], tensor.data_format.element_bytes or 1, spec.grid)
+        even = aligned or _columns_on(even, div_up(shape[-1], columns), columns, spec.grid)
+    return replace(place, shard_spec=even)
+
+
 SPLIT_TILES = 8  # tiles down an image in shards beyond which its result is put together on the way
 
 

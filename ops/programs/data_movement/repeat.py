@@ -24,10 +24,9 @@ from device.memory.memory_config import (
 from device.numbers.formats import BFLOAT16, Array, div_up
 from device.plan import CircularBuffer
 from device.spec.device_spec import DeviceSpec
-from device.spec.parts import GridSpec
 from ops.programs.buffer_shapes import paged_buffer, row_bytes, scratchpad, shard_counts, volume_tiles
 from ops.programs.data_movement.movement import Access, DataMovement, Movement, copy_movement
-from ops.programs.data_movement.permute import even_shards
+from ops.programs.data_movement.permute import aligned_shards, cuts_evenly, even_shards
 
 BATCH = 4  # pages that are waited for, and written, together
 PAGES_IN_FLIGHT = 2 * BATCH
@@ -193,27 +192,11 @@ def chosen_place(
     Rows that would not be cut into equal aligned parts are interleaved.
     """
     scheme, tiled = place.memory_layout, tensor.layout is Layout.TILE
-    sides = (1, *shape)
+    sides, element_bytes = (1, *shape), tensor.data_format.element_bytes or 1
     for unit in (TILE,) if tiled else (1, TILE):
         even = even_shards(sides, scheme, orientation, spec.grid, unit)
-        if not tiled and scheme is TensorMemoryLayout.WIDTH_SHARDED and not _divides(even.shape[1], tensor, sides[-1]):
-            even = _narrowed(even, tensor, sides[-1], spec.grid)
-        if tiled or _divides(even.shape[1], tensor, sides[-1]):
+        if not tiled and scheme is TensorMemoryLayout.WIDTH_SHARDED:
+            even = aligned_shards(even, sides[-1], element_bytes, spec.grid) or even
+        if tiled or cuts_evenly(even.shape[1], sides[-1], element_bytes):
             return replace(place, shard_spec=even)
     return MemoryConfig(buffer_type=place.buffer_type)
-
-
-def _divides(columns: int, tensor: TensorSpec, width: int) -> bool:
-    """Whether shards of this many columns split rows of a width into equal aligned parts."""
-    return width % columns == 0 and columns * (tensor.data_format.element_bytes or 1) % ALIGNED_BYTES == 0
-
-
-def _narrowed(even: ShardSpec, tensor: TensorSpec, width: int, grid: GridSpec) -> ShardSpec:
-    """Shards on a number of cores that splits rows into equal aligned parts; the given shards if there is none."""
-    counts = range(min(grid.cores, width), 0, -1)
-    fitting = (count for count in counts if width % count == 0 and _divides(width // count, tensor, width))
-    if (count := next(fitting, None)) is None:
-        return even
-    by_rows = even.orientation is ShardOrientation.ROW_MAJOR
-    cores = first_cores(count, grid.cols, grid.rows, row_wise=by_rows)
-    return even.changed(grid=cores, shape=(even.shape[0], width // count))

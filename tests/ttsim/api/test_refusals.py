@@ -643,6 +643,8 @@ REFUSED = [
     ("2x32 tile", lambda x: ttnn.transpose(x, 1, 0, pad_value=None), "ArgumentType: "),
     ("2x3x32x64 tile", lambda x: ttnn.chunk(x, 2, 4),
      "Device: ... Invalid dimension for chunk operation, 4 needs to be greater than 4\n"),
+    ("64x96 height/16x96/4", lambda x: ttnn.transpose(x, 0, 1, pad_value=-1),
+     "Device: Non-zero padding -1 is not supported for any transpose other than HC.\n"),
     ("2x3x64x96 tile", lambda x: ttnn.transpose(x, 0, 1, pad_value=1.5),
      "Device: Non-zero padding 1.5 is not supported for any transpose other than HC.\n"),
     ("40x90 tile", lambda x: ttnn.transpose(x, 0, 1, pad_value=1),

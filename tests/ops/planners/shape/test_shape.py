@@ -16,7 +16,7 @@ from ops.passes.cycles import run_cycles
 from ops.planners.copies import plan_clone
 from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.pad import plan_fill_padding, plan_pad
-from ops.planners.shape.permute import plan_transpose
+from ops.planners.shape.permute import plan_permute, plan_transpose
 from ops.planners.shape.repeat import plan_repeat
 from ops.planners.shape.reshape import plan_memory_view, plan_reshape, plan_squeeze
 from ops.planners.shape.slice import plan_slice
@@ -717,6 +717,29 @@ def test_block_floats_of_four_bits_stay_whole():
 )
 def test_padded_rows_that_do_not_fill_their_shards_are_refused_beside_four_axes(source, padding, first):
     assert refusal_of(lambda: padded(source, *padding)).startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("source", "axes", "scheme", "wanted"),
+    [
+        # as many rows on each core, and aligned columns on as many cores as there are
+        ("2x3x8x3 width/48x16/1", (0, 1, 3, 2), "HEIGHT", "height/2x8/8x6"),
+        ("3x1x96x31 width/288x4/9", (1, 0, 2, 3), "WIDTH", "width/288x8/4"),
+    ],
+)
+def test_rows_that_are_gathered_first_get_shards_with_their_padding(source, axes, scheme, wanted):
+    swapped = [axis for axis, number in enumerate(axes) if axis != number]
+    where = MemoryConfig(TensorMemoryLayout[f"{scheme}_SHARDED"], BufferType.L1)
+    plan = plan_transpose(tensor_spec(source), *swapped, SPEC, place=where)
+    assert plan.tensors[plan.results["output"]].memory_config.shard_spec.shape == place(wanted).shard_spec.shape
+
+
+def test_blocks_in_dram_that_stay_are_refused_before_shards_without_a_spec():
+    where, source = (
+        MemoryConfig(TensorMemoryLayout.WIDTH_SHARDED, BufferType.L1),
+        tensor_spec("8x16 block/8x8/2x1 dram"),
+    )
+    assert refusal_of(lambda: plan_permute(source, (0, 1), SPEC, place=where)).startswith("We don't support DRAM block")
 
 
 @pytest.mark.parametrize("source", ["1x33x8 block/7x8/1x5", "2x2x33x16 width/132x8/2"])
