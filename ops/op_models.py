@@ -41,6 +41,7 @@ from ops.programs.data_movement.slice import Cut, PaddedSlice, SliceWrite
 from ops.programs.data_movement.split import SplitWidth
 from ops.programs.data_movement.upsample import Upsample
 from ops.programs.eltwise.bcast import Bcast
+from ops.programs.eltwise.dropout import Dropout
 from ops.programs.eltwise.op import Activate, AddRow, Binary
 from ops.programs.eltwise.powers import IntegerPower
 from ops.programs.eltwise.ternary import Ternary
@@ -62,9 +63,9 @@ from ops.programs.rotate import Rotate
 # Operations whose own methods are their models.
 MODELED_OPS: Final[tuple[type[ModeledOp], ...]] = (
     Activate, AddRow, Bcast, BilinearUpsample, Binary, Broadcast, ChannelsFirst, ChannelsLast, Concatenate, Conv3d,
-    CopyTensor, Cut, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample, IntegerPower,
-    NonZero, PadWith, PaddedSlice, PagedFillCache, PagedUpdateCache, Permute, PlusOne, Pool, RepeatTensor, Reshape,
-    ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary,
+    CopyTensor, Cut, Dropout, EvenlyDistributed, FillCache, FillPad, FillTiles, FoldWindows, Gather, GridSample,
+    IntegerPower, NonZero, PadWith, PaddedSlice, PagedFillCache, PagedUpdateCache, Permute, PlusOne, Pool, RepeatTensor,
+    Reshape, ReshapeOnDevice, RollShards, Rotate, SliceFromShards, SliceToShards, SliceWrite, SplitWidth, Ternary,
     UpdateCache, Upsample,
 )  # fmt: skip
 _MODELS: list[OpModel[Any]] = [

@@ -36,7 +36,8 @@ from ops.programs.eltwise.shards import (
 
 RANGES = {UINT32: (0, 2**32 - 1), INT32: (-(2**31), 2**31 - 1)}  # of numbers that such a tensor is combined with
 ALONE = frozenset(("hardswish", "identity", "lgamma", "logit", "logsigmoid", "where_tss"))  # with kernels of their own
-BLOCKS = {"bfloat8_b": 3, "bfloat4_b": 4}  # numbers of the data types, for messages
+# Data types in the order of their numbers, which messages name
+DATA_TYPES = ("bfloat16", "float32", "uint32", "bfloat8_b", "bfloat4_b", "uint8", "uint16", "int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,8 +496,8 @@ def _require_format(source: TensorSpec, name: str) -> None:
     floats = FUNCTIONS[name].floats
     if floats and data_format not in floats:
         raise DeviceError(
-            f"Unary: {name.upper()} requires BFLOAT16 or FLOAT32 input, got dtype {BLOCKS[data_format.name]}\n"
-            f"{name}: typecast the tensor"
+            f"Unary: {name.upper()} requires BFLOAT16 or FLOAT32 input, got dtype "
+            f"{DATA_TYPES.index(data_format.name)}\n{name}: typecast the tensor"
         )
 
 

@@ -52,6 +52,7 @@ from ops.planners.conv import arguments
 from ops.planners.conv.plan import plan_convolution
 from ops.planners.conv3d import Conv3dArguments, plan_conv3d
 from ops.planners.deviation import DeviationArguments, plan_deviation
+from ops.planners.dropout import DropoutArguments, plan_dropout
 from ops.planners.eltwise import BinaryArguments, plan_binary
 from ops.planners.gather import GatherArguments, plan_gather
 from ops.planners.grid_sample import GridSampleArguments, plan_grid_sample
@@ -568,6 +569,11 @@ def _transformers() -> Iterator[Sample]:
             "bcast",
             partial(plan_bcast, BcastArguments(operation="add", axes="H", left=wide, right=line)),
             {"input": wide, "input_b": line},
+        ),
+        (
+            "dropout",
+            partial(plan_dropout, tiles, DropoutArguments(probability=0.5, scale=2.0, seed=1)),
+            {"input": tiles},
         ),
         ("integer power", partial(plan_integer_power, places, 3.0), {"input": places}),
         ("repeat", partial(plan_repeat, rows, (1, 2, 1, 1)), {"input": rows}),

@@ -123,6 +123,17 @@ def defined(draft: Draft) -> Step | None:
     return draft.gives(values, error, dtypes=(x.dtype,), layout=x.layout)
 
 
+@operation("experimental.dropout")
+def dropped(draft: Draft) -> Step | None:
+    """A tensor of which no element vanishes: others have no known numbers."""
+    x = draft.tensor(lambda x: x.dtype == "bfloat16" and x.tiled)
+    if x is None:
+        return None
+    draft.call(x, "0.0", scale := draft.pick((1.0, 1.25, 2.0)), draft.below(100)).taken_by_twin(x)
+    values = x.values * scale
+    return draft.gives(values, 2 * rounding(values, x.dtype), dtypes=(x.dtype,), layout="TILE")
+
+
 @operation(*(f"{name}{mark}" for name in BINARY for mark in ("", "_")))
 def binary(draft: Draft) -> Step | None:
     """A function of two tensors, or of a tensor and a number, in either order."""

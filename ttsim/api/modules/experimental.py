@@ -3,6 +3,7 @@
 from ttsim.api.accumulation import fast_reduce_nc, intimg
 from ttsim.api.conv3d import Conv3dConfig, conv3d, prepare_conv3d_weights
 from ttsim.api.copies import typecast
+from ttsim.api.dropout import dropout
 from ttsim.api.fused_heads import split_query_key_value_and_split_heads
 from ttsim.api.heads import (
     create_qkv_heads,
@@ -28,6 +29,7 @@ __all__ = [
     "convert_to_hwc",
     "create_qkv_heads",
     "create_qkv_heads_from_separate_tensors",
+    "dropout",
     "fast_reduce_nc",
     "intimg",
     "nlp_concat_heads",
