@@ -32,7 +32,7 @@ class MatmulArguments:
     program: MatmulConfig | None = None  # The caller's program config
     core_grid: GridSpec | None = None  # Cores that the caller gives
     target: TensorSpec | None = None  # The caller's tensor "target" that the product is written into, if there is one
-    batched: bool = True  # Whether batches of the second operand count: those of matmul do, those of linear do not
+    batched: bool = True  # Whether batches of the second operand count; for shards of a convolution they do not
 
     @property
     def output_format(self) -> DataFormat:

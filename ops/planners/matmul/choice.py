@@ -198,7 +198,8 @@ def _one_axis(call: MatmulArguments, problem: MatmulProblem, cores: GridSpec, l1
     depth = div_up(problem.k_tiles, cores.cores)
     while problem.k_tiles % depth:
         depth -= 1
-    per_core = (div_up(rows, cores.cores), columns) if tall else (rows, div_up(columns, cores.cores))
+    high = div_up(rows, cores.cores) if layout is not HEIGHT else call.first.shards.shape[0] // TILE
+    per_core = (high, columns) if tall else (rows, div_up(columns, cores.cores))
     height, width, _ = output_block(problem, *per_core, [depth], l1_bytes, shard_width=_shard_width(call))
     subblock_w, subblock_h = subblock_of(width, height, wide=problem.fp32_dest)
     return MatmulConfig(
@@ -287,7 +288,9 @@ def _of_shards(
 def require_program(call: MatmulArguments) -> None:
     """Raises for operands without a program; the library chooses the program before it checks their layout."""
     shards, place = call.first.memory_config.shard_spec, call.first.memory_config
-    if call.program is not None or len(call.first.shape) < 2 or (call.batched and call.batches[1] > 1):
+    if call.program is not None or len(call.first.shape) < 2:
+        return
+    if call.batches[1] > 1 and (shards is not None or call.core_grid is None):  # blocks of pairs are not looked at
         return
     box = None if shards is None else shards.grid.bounding_box()
     by_grid = call.core_grid is not None if box is None else place.memory_layout is BLOCK and 1 in (box.cols, box.rows)

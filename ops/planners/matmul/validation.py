@@ -15,18 +15,18 @@ from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 
 def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
-    """Raises ArgumentError for a call that a program of single tiles cannot run, or runs wrongly."""
-    if config.program is not MatmulProgram.SINGLE_TILES:
-        return
-    if problem.keeps_first:
+    """Raises ArgumentError for batches of the second operand alone, and for a target that transposed operands miss."""
+    plain = call.first.memory_config.shard_spec is None and config.activation is None and not config.fuse_batch
+    alike = len(call.first.shape) == len(call.second.shape)  # other ranks are refused later
+    if problem.keeps_first and alike and not (config.program is MatmulProgram.MCAST_IN1 and plain):
         pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
         axis, (first_batch, second_batch) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
         raise ArgumentError(
             f"{batches_mismatch(axis, first_batch, second_batch)}\n"
             f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
-            "blocks, which is chosen if both operands and the output are in DRAM; put them there"
+            "rows of blocks, which is chosen if both operands and the output are in DRAM; put them there"
         )
-    if call.bias is None and call.target is not None:
+    if config.program is MatmulProgram.SINGLE_TILES and call.bias is None and call.target is not None:
         rows, columns = _expected_sides(call)
         if rows * columns != call.first_sides[0] * call.second_sides[1]:
             raise ArgumentError(
@@ -76,8 +76,9 @@ def validate(call: MatmulArguments, require_output: Callable[[], None]) -> None:
     """Raises for a refused call; ``require_output`` checks its output, which the library makes before layout checks."""
     for check in (_choices, _target_place, _batches_of_output, _operands, _shapes, _target):
         for text in check(call):
-            if check in (_operands, _shapes):
+            if check in (_batches_of_output, _operands, _shapes):
                 require_program(call)
+            if check in (_operands, _shapes):
                 require_output()
             raise ArgumentError(text)
 

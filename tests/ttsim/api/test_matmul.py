@@ -585,6 +585,18 @@ FRONT = "When in1 rank greater than in0 rank front dimensions need to be 1"
         ([(1, 2, 96, 64)], [(1, 2, 64, 96)],
          {"program_config": reuse_config(per_core_M=6), "memory_config": placed_shards(WIDE, (192, 96), (1, 0))},
          "MatmulMultiCoreReuseProgramConfig: Output memory layout must not be WIDTH_SHARDED"),
+        # Cores that are given are asked first, and only rows of blocks without them serve batches
+        ([(1, 1, 64, 32)], [(3, 1, 64, 96)], {"core_grid": ttsim.CoreGrid(x=4, y=7)},
+         "The k dimension does not match between tensors"),
+        ([(64, 32)], [(3, 64, 96)], {"core_grid": ttsim.CoreGrid(x=4, y=7)},
+         "The k dimension does not match between tensors"),
+        ([(2, 40, 40), ttsim.DRAM_MEMORY_CONFIG, ROWS], [(2, 40, 96)], {"core_grid": ttsim.CoreGrid(x=4, y=1)},
+         "The last two dimensions of the first tensor and the last dimension of the second tensor must be a multiple"),
+        ([(1, 40, 64)], [(2, 64, 40)], {"core_grid": ttsim.CoreGrid(x=7, y=4)},
+         "bmm (non-bcast matmul) expects input tensors of shapes BCMK*BCKN=BCMN or batch dimension 0 mismatch: a=1"),
+        # A core with HEIGHT shards computes their rows, not those of the output
+        ([(32, 128), placed_shards(HIGH, (32, 128), (0, 0))], [(32, 96)], {"transpose_a": True},
+         "MatmulMultiCoreReuseMultiCast1DProgramConfig: Number of blocks exceeds number of cores: 4 blocks > 1 cores"),
     ],
 )  # fmt: skip
 def test_what_the_library_says_first_of_a_product(device, first, second, call, line):
