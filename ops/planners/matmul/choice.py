@@ -290,7 +290,8 @@ def require_program(call: MatmulArguments) -> None:
     shards, place = call.first.memory_config.shard_spec, call.first.memory_config
     if call.program is not None or len(call.first.shape) < 2:
         return
-    if call.batches[1] > 1 and (shards is not None or call.core_grid is None):  # blocks of pairs are not looked at
+    pairs = call.batched and call.batches[1] > 1
+    if pairs and (shards is not None or call.core_grid is None):  # whose blocks are not looked at
         return
     box = None if shards is None else shards.grid.bounding_box()
     by_grid = call.core_grid is not None if box is None else place.memory_layout is BLOCK and 1 in (box.cols, box.rows)

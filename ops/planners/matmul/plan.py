@@ -33,7 +33,8 @@ from ops.planners.matmul.choice import choose_config, laid_out, of_banks, whole_
 from ops.planners.matmul.validation import (
     INTEGER_OUTPUT,
     bias_of_integers,
-    check_arguments,
+    check_batches,
+    check_target,
     expected_shape,
     require_bias,
 )
@@ -236,6 +237,7 @@ def _checked(call: MatmulArguments, made: _Made, device_spec: DeviceSpec) -> _Ma
     grid, (problem, config, output_spec) = device_spec.grid, made
     if _line(call, config) is not None:
         call = laid_out(call, by_rows=config.program is MatmulProgram.MCAST_IN1)
+    check_batches(call, problem, config)
     if problem.bias:
         require_bias(call)
     require_sides(config)
@@ -291,7 +293,7 @@ def _made(call: MatmulArguments, tiles: tuple[int, int, int], device_spec: Devic
     if problem.bias and _adds_bias_later(call, problem, config):
         problem = replace(problem, bias=False)
         config = choose_config(call, problem, grid, free_l1_bytes, release)
-    check_arguments(call, problem, config)
+    check_target(call, config)
     require_sides(config, "per_core_m", "per_core_n")
     line = _line(call, config)
     if line is not None:

@@ -14,25 +14,31 @@ from ops.planners.matmul.choice import require_program
 from ops.programs.matmul.op import MatmulConfig, MatmulProblem, MatmulProgram
 
 
-def check_arguments(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
-    """Raises ArgumentError for batches of the second operand alone, and for a target that transposed operands miss."""
+def check_batches(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> None:
+    """Raises ArgumentError for batches of the second operand alone, unless the program keeps the first for them."""
     plain = call.first.memory_config.shard_spec is None and config.activation is None and not config.fuse_batch
-    alike = len(call.first.shape) == len(call.second.shape)  # other ranks are refused later
-    if problem.keeps_first and alike and not (config.program is MatmulProgram.MCAST_IN1 and plain):
-        pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
-        axis, (first_batch, second_batch) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
+    alike = len(call.first.shape) == len(call.second.shape)  # other ranks are refused before
+    if not problem.keeps_first or not alike or (config.program is MatmulProgram.MCAST_IN1 and plain):
+        return
+    pairs = enumerate(zip(call.first.shape[:-2], call.second.shape[:-2], strict=True))
+    axis, (first_batch, second_batch) = next((axis, pair) for axis, pair in pairs if pair[0] != pair[1])
+    raise ArgumentError(
+        f"{batches_mismatch(axis, first_batch, second_batch)}\n"
+        f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
+        "rows of blocks, which is chosen if both operands and the output are in DRAM; put them there"
+    )
+
+
+def check_target(call: MatmulArguments, config: MatmulConfig) -> None:
+    """Raises ArgumentError for a target that does not hold the product of transposed operands of single tiles."""
+    if config.program is not MatmulProgram.SINGLE_TILES or call.bias is not None or call.target is None:
+        return
+    rows, columns = _expected_sides(call)
+    if rows * columns != call.first_sides[0] * call.second_sides[1]:
         raise ArgumentError(
-            f"{batches_mismatch(axis, first_batch, second_batch)}\n"
-            f"input_tensor_a: a single matrix can serve the batches of {list(call.second.shape)} only in a program of "
-            "rows of blocks, which is chosen if both operands and the output are in DRAM; put them there"
+            "Invalid optional output tensor\nmatmul: with an operand or the output in L1, transposed operands give "
+            f"{[rows, columns]} for the output; transpose them before the call, or put all in DRAM"
         )
-    if config.program is MatmulProgram.SINGLE_TILES and call.bias is None and call.target is not None:
-        rows, columns = _expected_sides(call)
-        if rows * columns != call.first_sides[0] * call.second_sides[1]:
-            raise ArgumentError(
-                "Invalid optional output tensor\nmatmul: with an operand or the output in L1, transposed operands give "
-                f"{[rows, columns]} for the output; transpose them before the call, or put all in DRAM"
-            )
 
 
 def _expected_sides(call: MatmulArguments) -> tuple[int, int]:
