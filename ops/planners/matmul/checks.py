@@ -46,19 +46,25 @@ def _complaints(call: MatmulArguments, problem: MatmulProblem, config: MatmulCon
     if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
         yield from OF_PROGRAM[config.program](call, problem, config)
         return
+    if config.grid.cols > grid.cols or config.grid.rows > grid.rows:
+        yield (
+            f"compute_with_storage_grid_size ({config.grid.cols}, {config.grid.rows}) must fit within device grid "
+            f"({grid.cols}, {grid.rows})",
+            "grid",
+        )
+    yield from _blocks(problem, config)
+    yield from _grid(call, problem, config)
+    if config.fuse_batch and problem.second_batched:
+        yield (
+            "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or equivalent. Please change the "
+            "second input tensor or adjust the program config.",
+            "fuse_batch",
+        )
     if config.fuse_batch and problem.transpose_first and call.batches[0] > 1 and problem.m_tiles > 1:
         *most, depth, rows = call.first.padded_shape
         yield (
             "transpose_a with fuse_batch is not supported when batch dimensions exist and M_per_batch > 1 (batch_size="
             f"{call.batches[0]}, M_per_batch={problem.m_tiles}, a_shape_padded=Shape({[*most, rows, depth]}))",
-            "fuse_batch",
-        )
-    yield from _blocks(problem, config)
-    yield from _grid(call, problem, config, grid)
-    if config.fuse_batch and problem.second_batched:
-        yield (
-            "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or equivalent. Please change the "
-            "second input tensor or adjust the program config.",
             "fuse_batch",
         )
     if config.program is not MatmulProgram.REUSE:
@@ -92,15 +98,9 @@ def _blocks(problem: MatmulProblem, config: MatmulConfig) -> Complaints:
         )
 
 
-def _grid(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec) -> Complaints:
-    """Grids that are too small, or larger than the device."""
+def _grid(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Complaints:
+    """Grids that are too small."""
     cores = config.grid
-    if cores.cols > grid.cols or cores.rows > grid.rows:
-        yield (
-            f"compute_with_storage_grid_size ({cores.cols}, {cores.rows}) must fit within device grid ({grid.cols}, "
-            f"{grid.rows})",
-            "grid",
-        )
     down = div_up(config.rows_of(problem), config.per_core_m)
     across = div_up(problem.n_tiles, config.per_core_n)
     too_high = config.per_core_m > config.rows_of(problem)

@@ -140,7 +140,12 @@ def _interleaved(
         in1_sharded=call.second.memory_config.is_sharded(),
         release=release,
     )
-    if config.program is MatmulProgram.MCAST_2D and call.memory_config.is_sharded() and not problem.second_batched:
+    if (
+        config.program is MatmulProgram.MCAST_2D
+        and call.memory_config.is_sharded()
+        and not problem.second_batched
+        and problem.batches > 1
+    ):
         return replace(config, fuse_batch=True)  # shards hold the rows of all batches
     return config
 
@@ -263,7 +268,7 @@ def _of_shards(
     if layout is BLOCK and cores.cols > 1 and cores.rows > 1:
         per_core, depth = _blocks_of_shards(problem, shards, cores)
         program = MatmulProgram.MCAST_2D
-    elif layout is not BLOCK and cores.cores > 1:
+    elif layout is not BLOCK and (cores.cores > 1 or (layout is HEIGHT and call.transpose_a)):
         high, wide = (side // TILE for side in shards.shape)
         program = MatmulProgram.MCAST_IN0 if layout is WIDTH else MatmulProgram.MCAST_IN1
         per_core, depth = (high, problem.n_tiles), problem.k_tiles
@@ -305,7 +310,7 @@ def require_program(call: MatmulArguments) -> None:
         whole_tiles(call.second, call.transpose_b)[1],
     )
     places = (place, call.second.memory_config, call.memory_config)
-    in_dram = all(place.buffer_type is BufferType.DRAM for place in places)
+    in_dram = all(place.buffer_type is BufferType.DRAM and not place.is_sharded() for place in places)
     if shards is not None:
         high, wide = (side // TILE for side in call.first_sides)
         require_shards(call, shards, prod(call.first.shape[:-2]) * high, wide)

@@ -176,7 +176,7 @@ def split_both(call: MatmulArguments, problem: MatmulProblem, config: MatmulConf
     if first.shard_spec is not None:
         yield from _split_both_of_shards(call, problem, config)
     if second.shard_spec is not None:
-        yield from _second_of_both(call, config)
+        yield from _second_of_both(call, problem, config)
     if output.is_sharded():
         if output.memory_layout is not BLOCK:
             yield (
@@ -231,7 +231,7 @@ def _split_both_of_shards(call: MatmulArguments, problem: MatmulProblem, config:
         )
 
 
-def _second_of_both(call: MatmulArguments, config: MatmulConfig) -> Complaints:
+def _second_of_both(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Complaints:
     first, second = call.first.memory_config, call.second.memory_config
     if config.transpose_mcast:
         yield "Transpose MCAST not supported when input B is sharded", "input_tensor_b"
@@ -246,6 +246,8 @@ def _second_of_both(call: MatmulArguments, config: MatmulConfig) -> Complaints:
             f"HEIGHT_SHARDED input B is only supported in DRAM, got: BufferType::{second.buffer_type.name}",
             "input_tensor_b",
         )
+    if second.memory_layout is HEIGHT:
+        yield from _batches_in_dram(_shard_tiles(second), problem, config)
     if second.buffer_type is not BufferType.DRAM:
         if first.memory_layout not in (HEIGHT, INTERLEAVED):
             yield (
@@ -264,6 +266,23 @@ def _second_of_both(call: MatmulArguments, config: MatmulConfig) -> Complaints:
         yield (
             "Width-sharded input tensor B grid bounding box must have equal start and end y coordinates, got start: "
             f"{box.start.y} vs end: {box.end.y}",
+            "input_tensor_b",
+        )
+
+
+def _batches_in_dram(shard: tuple[int, int], problem: MatmulProblem, config: MatmulConfig) -> Complaints:
+    """HEIGHT shards of the second operand, which hold whole batches; `shard` is in tiles."""
+    high, wide = shard
+    if config.fuse_batch:
+        yield "HEIGHT_SHARDED input B requires fuse_batch=false for batched matmul", "fuse_batch"
+    if wide != problem.n_tiles:
+        yield (
+            f"HEIGHT_SHARDED input B shard width ({wide} tiles) must equal N ({problem.n_tiles} tiles)",
+            "input_tensor_b",
+        )
+    if high < problem.k_tiles:
+        yield (
+            f"HEIGHT_SHARDED input B shard height ({high} tiles) must be >= K ({problem.k_tiles} tiles)",
             "input_tensor_b",
         )
 

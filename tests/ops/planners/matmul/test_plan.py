@@ -34,6 +34,10 @@ def matrix(*shape, data_format=BFLOAT16, layout=Layout.TILE, place=DRAM_MEMORY_C
     return TensorSpec(shape, data_format, layout, place)
 
 
+def in_dram(shape, cores):
+    return replace(high(shape, cores), buffer_type=BufferType.DRAM)
+
+
 def call(**changes):
     good = MatmulArguments(
         first=matrix(64, 96), second=matrix(96, 128), bias=None, out_format=None, memory_config=DRAM_MEMORY_CONFIG
@@ -176,6 +180,12 @@ UNLIKE = (
         ({"first": matrix(16, 96, layout=ROWS)}, "per_core_M must be greater than 0!"),
         ({"first": matrix(64, 96, layout=ROWS, place=high((16, 96), 4))}, "per_core_M must be greater than 0!"),
         ({"first": matrix(16, 96, layout=ROWS, place=L1_MEMORY_CONFIG)}, "Inputs to matmul must be tilized"),
+        # 16 columns are no tile, of which only operands in interleaved DRAM make blocks
+        ({"first": matrix(240, 16, layout=ROWS), "second": matrix(16, 64)}, "in0_block_w must be greater than 0!"),
+        (
+            {"first": matrix(240, 16, layout=ROWS), "second": matrix(16, 64, place=in_dram((32, 64), 1))},
+            "Inputs to matmul must be tilized",
+        ),
         ({"first": matrix(64, 64, place=high((64, 64), 1)), "memory_config": IN_WIDTH}, UNLIKE),
         (
             {"first": matrix(64, 64, place=wide((64, 32), 2)), "second": matrix(96, 128, place=wide((96, 64), 2))},
@@ -392,9 +402,51 @@ def test_cores_of_block_shards_without_output():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"program": config(grid=GridSpec(cols=9, rows=2), in0_block_w=2)},  # 2 does not divide 3 tiles of K
+            "compute_with_storage_grid_size (9, 2) must fit within device grid (8, 8)",
+        ),
+        (
+            {"second": matrix(96, 128, place=in_dram((96, 128), 1)), "program": config(fuse_batch=True)},
+            "HEIGHT_SHARDED input B requires fuse_batch=false for batched matmul",
+        ),
+        (
+            {"second": matrix(128, 96, place=in_dram((128, 96), 1)), "transpose_b": True, "program": config()},
+            "HEIGHT_SHARDED input B shard width (3 tiles) must equal N (4 tiles)",
+        ),
+        (
+            {"second": matrix(96, 128, place=in_dram((32, 128), 3)), "program": config()},
+            "HEIGHT_SHARDED input B shard height (1 tiles) must be >= K (3 tiles)",
+        ),
+    ],
+)
+def test_grids_and_shards_of_the_second_operand(changes, line):
+    with pytest.raises(ArgumentError) as refused:
+        plan(**changes)
+    assert str(refused.value).splitlines()[0] == f"MatmulMultiCoreReuseMultiCastProgramConfig: {line}"
+
+
+def test_a_single_matrix_is_no_batch_for_block_shards_of_the_output():
+    """So the second operand may lie in HEIGHT shards in DRAM."""
+    place = MemoryConfig(TensorMemoryLayout.BLOCK_SHARDED, BufferType.L1)
+    assert plan(second=matrix(96, 128, place=in_dram((96, 128), 1)), memory_config=place).steps
+
+
+def test_the_rows_of_transposed_shards_are_those_before_the_transposition():
+    """A shard of four tiles of rows on one core, and 48 tiles of rows of the product."""
+    with pytest.raises(ArgumentError) as refused:
+        plan(first=matrix(4, 32, 384, place=high((128, 384), 1)), second=matrix(32, 64), transpose_a=True)
+    assert str(refused.value).splitlines()[0] == (
+        "MatmulMultiCoreReuseMultiCast1DProgramConfig: Number of blocks exceeds number of cores: 12 blocks > 1 cores"
+    )
+
+
 def test_batches_of_turned_matrices_do_not_count_as_one():
     with pytest.raises(ArgumentError) as refused:
-        plan(first=matrix(2, 96, 64), transpose_a=True, program=config(fuse_batch=True))
+        plan(first=matrix(2, 96, 64), transpose_a=True, program=config(fuse_batch=True, per_core_m=2))
     assert str(refused.value).splitlines()[0] == (
         "MatmulMultiCoreReuseMultiCastProgramConfig: transpose_a with fuse_batch is not supported when batch "
         "dimensions exist and M_per_batch > 1 (batch_size=2, M_per_batch=2, a_shape_padded=Shape([2, 64, 96]))"
