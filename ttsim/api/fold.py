@@ -7,7 +7,14 @@ from typing import Final
 from device.cores import CoreRangeSet, first_cores
 from device.errors import ArgumentError, ArgumentTypeError, DeviceError, NotSimulatedError, shown
 from device.memory.layouts import no_such_axis
-from device.memory.memory_config import L1_MEMORY_CONFIG, TILE, BufferType, MemoryConfig, ShardSpec, TensorMemoryLayout
+from device.memory.memory_config import (
+    L1_MEMORY_CONFIG,
+    TILE,
+    BufferType,
+    MemoryConfig,
+    ShardSpec,
+    TensorMemoryLayout,
+)
 from device.numbers.formats import div_up, round_up
 from ops.planners.shape.fold import RANK, plan_fold
 from ttsim.api.device_calls import converted, integers_of, operation, required_device
@@ -86,6 +93,8 @@ def _by_transposing(
     """Folds images [N, C, H, W] in HEIGHT shards as older releases did: columns, then rows, by transposing."""
     required_device("fold", images)
     own, rank = images.memory_config().shard_spec, len(images.shape)
+    if own is not None and images.memory_config().memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
+        raise DeviceError("fold op does not support non height-sharding!\ninput: give HEIGHT shards")
     if rank < RANK:
         raise DeviceError(f"{no_such_axis(rank)}\ninput: give images [N, C, H, W]")
     if rank > RANK:
@@ -94,17 +103,10 @@ def _by_transposing(
         raise NotSimulatedError(f"fold: the real library crashes on windows of {window}; give windows")
     if own is None:
         return _by_transposing_pages(images, window, padding, output_shape)
-    if images.memory_config().memory_layout is not TensorMemoryLayout.HEIGHT_SHARDED:
-        raise DeviceError("fold op does not support non height-sharding!\ninput: give HEIGHT shards")
     (batch, channels, height, width), (rows, columns), (above, left, behind) = images.shape, window, padding
     channels += behind
     sides = [height + 2 * above, width + 2 * left]
     high, wide = (round_up(side, TILE) for side in sides)
-    if high != wide:
-        raise NotSimulatedError(
-            f"fold: use_transpose_as_fold of images that fill {high} rows and {wide} columns, which the library takes "
-            "for each other, is not simulated; pad them to squares"
-        )
 
     def shards(*shape: int) -> MemoryConfig:
         shard = (div_up(shape[0] * shape[1] * shape[2], cores.num_cores()), shape[3])
@@ -113,14 +115,14 @@ def _by_transposing(
     def padded(tensor: Tensor, shape: tuple[int, ...], before: int) -> Tensor:
         return pad(tensor, shape, [0, 0, before, 0], 0.0, use_multicore=False, memory_config=shards(*shape))
 
-    # Each result replaces the tensor before, which is released then
+    # Each result replaces the tensor before, which is released then. The library pads columns as far as it pads rows
     tensor = padded(images, (batch, channels, high, width), above)
     tensor = transpose(tensor, 2, 3)
-    tensor = padded(tensor, (batch, channels, wide, high), left)
+    tensor = padded(tensor, (batch, channels, high, wide), left)
     tensor = transpose(tensor, 1, 2)
-    tensor = _viewed(tensor, (batch, wide // columns, channels * columns, high))
+    tensor = _viewed(tensor, (batch, high // columns, channels * columns, wide))
     tensor = transpose(tensor, 2, 3)
-    tensor = _viewed(tensor, (batch, wide // columns, high // rows, channels * columns * rows))
+    tensor = _viewed(tensor, (batch, high // columns, wide // rows, channels * columns * rows))
     tensor = transpose(tensor, 1, 2)
     end = output_shape or (batch, sides[0] // rows, sides[1] // columns, channels * rows * columns)
     return slice(tensor, [0] * len(end), end, [1] * len(end), memory_config=place or shards(*end))

@@ -7,9 +7,9 @@ from typing import Annotated, Any, get_overloads, overload
 from device.cores import CoreRangeSet
 from device.errors import ArgumentTypeError, DeviceError, shown
 from device.memory.layouts import no_such_axis
-from device.memory.memory_config import MemoryConfig
+from device.memory.memory_config import Layout, MemoryConfig
 from device.plan import Plan
-from ops.planners.shape.pad import plan_fill_padding, plan_pad, require_right_padding
+from ops.planners.shape.pad import NO_FRONT, plan_fill_padding, plan_pad, require_right_padding
 from ttsim.api.device_calls import converted, operation
 from ttsim.runtime.calls import on_device
 from ttsim.runtime.tensor import Tensor
@@ -122,6 +122,8 @@ def _around_of_shape(tensor: Tensor, shape: Sequence[int], start: Sequence[int])
             f"{no_such_axis(len(sides))}\n"
             f"output_padded_shape: the tensor has {len(sides)} axes; give pairs of padding instead"
         )
+    if tensor.device() is not None and tensor.layout is Layout.TILE and any(start):
+        raise DeviceError(f"{NO_FRONT}\ninput_tensor_start: give zeros, or a tensor in ROW_MAJOR layout")
     if len(sides) > RANK or any(begin + side > whole for begin, side, whole in zip(start, sides, shape, strict=True)):
         raise DeviceError(
             f"Output size cannot fit input with offset\noutput_padded_shape: {list(shape)} does not hold {list(sides)} "

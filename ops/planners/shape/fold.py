@@ -50,7 +50,7 @@ def plan_fold(
         builder.free_own(folded, keep=[result])
         return result
 
-    return plan_of(source, spec, write)
+    return plan_of(source, spec, write, attempts=True)
 
 
 def folded_images(
@@ -87,15 +87,15 @@ def _ready(
         current = placed(builder, images, L1_MEMORY_CONFIG, f"{prefix}gathered")
     padded = padded_by(builder, current, ((0, 0), *padding), 0.0, f"{prefix}padded")
     builder.free_own(current, keep=[images, padded])
-    if not high:
-        _check_sides(padded.spec, window)
-        if padded.spec.layout is Layout.ROW_MAJOR or fold.folds_tiles(padded.spec, window, spec):
-            return padded
+    if not high and padded.spec.layout is Layout.TILE and not padded.spec.memory_config.is_sharded():
+        _check_sides(padded.spec, window)  # the library untilizes tiles in shards before it looks at windows
+    if not high and (padded.spec.layout is Layout.ROW_MAJOR or fold.folds_tiles(padded.spec, window, spec)):
+        return padded
     rows = in_other_layout(builder, padded, Layout.ROW_MAJOR, f"{prefix}rows")
     builder.free_own(padded, keep=[images, rows])
     if not high:
         return rows
-    _check_sides(rows.spec, window)
+    _check_window(window)
     dealt = placed(builder, rows, fold.whole_windows(rows.spec, window, spec), f"{prefix}dealt")
     builder.free_own(rows, keep=[images, dealt])
     return dealt
@@ -162,7 +162,7 @@ def _folded(
     collapsed: bool,
 ) -> PlanTensor:
     """The Fold program; the image does not contain the zeros of a halo."""
-    _check_sides(image.spec, window)
+    _check_window(window)
     (batch, height, width, channels), place = image.spec.shape, image.spec.memory_config
     positions, data_format = prod(window), fold.folded_format(image.spec)
     if not (image.spec.data_format.is_block or image.spec.data_format in fold.FOLDED):
@@ -176,6 +176,7 @@ def _folded(
     shape = (batch, height // window[0], width // window[1], positions * channels)
     seen = (1, 1, prod(shape[:-1]), shape[-1]) if collapsed else shape
     tensor = PlanTensor(name, TensorSpec(seen, data_format, Layout.ROW_MAJOR, place))
+    _check_sides(image.spec, window)  # behind the shards of the result, as the library
     _check_shards(image.spec, window)
     op = fold.FoldWindows(window=window, image=(batch, height, width, channels), data_format=data_format, padding=halo)
     buffers = fold.fold_buffers(image, tensor, window, builder.device_spec)

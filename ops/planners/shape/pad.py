@@ -40,6 +40,8 @@ from ops.programs.data_movement.placement import refuse_other_width, viewed, wit
 PADDED_FORMATS = (BFLOAT16, FLOAT32, INT32, UINT32, UINT16)  # of rows, and of tiles beside bfloat8_b
 KERNEL_RANK = 4  # axes of the program; leading axes are folded into its first
 
+NO_FRONT = "ttnn.pad: on device tile padding does not support front padding"
+
 # From which the one core that pads rows copies the number
 _NUMBERS = TensorSpec((1, 1, 1, TILE), BFLOAT16, Layout.ROW_MAJOR, L1_MEMORY_CONFIG)
 
@@ -105,7 +107,7 @@ def padded_by(
     if not any(map(any, padding)):
         return source
     if source.spec.layout is Layout.TILE and any(before for before, _ in padding):
-        raise DeviceError("ttnn.pad: on device tile padding does not support front padding\npad rows, or behind alone")
+        raise DeviceError(f"{NO_FRONT}\npad rows, or behind alone")
     current, write = source, _Pad(builder, value, by_one_core, cores)
     padded = write.tiles if source.spec.layout is Layout.TILE else write.rows
     parts, rank = _parts(padding, source.spec.shape), _seen_rank(padding, source.spec.shape)

@@ -68,10 +68,45 @@ def test_windows_that_do_not_fill_padded_images():
         assert ttsim.fold(ttsim.ones((1, 4, 32, 32), device=device), 3, 3, True).shape == [1, 10, 10, 36]
 
 
-def test_images_that_fill_no_square_are_not_simulated():
-    text = "^fold: use_transpose_as_fold of images that fill 64 rows and 32 col"
-    with ttsim.open_device() as device, pytest.raises(ttsim.NotSimulatedError, match=text):
+def test_images_that_fill_no_square_do_not_fit():
+    """The library pads columns as far as it pads rows."""
+    with ttsim.open_device() as device, pytest.raises(ttsim.DeviceError, match="Output size cannot fit"):
         ttsim.fold(images(device, (1, 4, 64, 32))[1], 2, 2, True)
+
+
+def shards(layout, shape, end, buffer=BufferType.L1):
+    grid = CoreRangeSet([CoreRange(CoreCoord(0, 0), CoreCoord(*end))])
+    return MemoryConfig(layout, buffer, ShardSpec(grid, shape, ShardOrientation.ROW_MAJOR))
+
+
+LAYOUTS = ttsim.TensorMemoryLayout
+
+
+@pytest.mark.parametrize(
+    ("sides", "place", "window", "options", "line"),
+    [
+        ((1, 4, 3, 3), shards(LAYOUTS.WIDTH_SHARDED, (128, 32), (0, 0)), (1, 2), {},
+         "Shard height 6 must match physical height 4 for width sharded"),
+        ((1, 6, 3, 4), shards(LAYOUTS.BLOCK_SHARDED, (96, 32), (0, 2)), (3, 2), {},
+         "Can only write unbatched output for BLOCK_SHARDED -> BLOCK_SHARDED"),
+        ((2, 4, 3, 8), shards(HEIGHT, (64, 32), (5, 0), BufferType.DRAM), (2, 2), {},
+         "HEIGHT_SHARDED -> HEIGHT_SHARDED output must be in L1; got buffer_type=BufferType::DRAM"),
+        ((2, 15, 3, 4), shards(HEIGHT, (192, 32), (4, 0)), (4, 3), {},
+         "Number of shards along height 8 must not exceed number of cores 7"),
+        ((1, 32, 32, 16), shards(HEIGHT, (224, 32), (4, 0), BufferType.DRAM), (2, 2),
+         {"padding": (1, 1), "use_transpose_as_fold": True},
+         "ttnn.pad: on device tile padding does not support front padding"),
+        ((1, 9, 8, 32), shards(HEIGHT, (64, 32), (4, 0), BufferType.DRAM), (1, 1),
+         {"padding": [0, 1, 1, 0], "use_transpose_as_fold": True},
+         "ttnn.pad: on device tile padding does not support front padding"),
+    ],
+)  # fmt: skip
+def test_tiles_become_rows_before_windows_are_looked_at(sides, place, window, options, line):
+    """The first lines of the library for tiles in shards; those of the shards of the result are before the windows'."""
+    with ttsim.open_device(values="off") as device:
+        image = ttsim.zeros(sides, layout=ttsim.TILE_LAYOUT, device=device, memory_config=place)
+        with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(line)}"):
+            ttsim.fold(image, *window, **options)
 
 
 @pytest.mark.parametrize(
