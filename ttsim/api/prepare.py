@@ -48,7 +48,8 @@ class Preparation(Windows2d):
         image = (self.batch_size, self.input_height, self.input_width, self.in_channels)
         place = _future_input(image, self.input_dtype, self.input_layout, self.input_memory_config)
         own["slices"] = getattr(self, "dram_slice_config" if self._rules.transposed else "slice_config")
-        call = self.arguments(self._rules, out=self.output_dtype, input=place, weight=weight, bias=bias, **own)
+        out = self.output_dtype or self.input_dtype
+        call = self.arguments(self._rules, out=out, input=place, weight=weight, bias=bias, **own)
         bare = self.input_memory_config if self.input_memory_config.shard_spec is None else DRAM_MEMORY_CONFIG
         scheme = bare.memory_layout if bare.is_sharded() else None
         call = checked_preparation(call, role, device.spec, function=self._name, strict=device.strict, scheme=scheme)

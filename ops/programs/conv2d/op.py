@@ -23,6 +23,7 @@ from ops.programs.conv2d.partition import (
     ParallelConfig,
     choose_cores,
     partition_conv,
+    require_rates,
     scheme_alignment,
     weight_rows,
 )
@@ -227,6 +228,7 @@ def estimate_l1(
     free = options if options.core_grid is None else replace(options, core_grid=None)
     config = choose_cores(problem, free, spec, scheme, alignment=alignment, matmul=matmul)
     layout = partition_conv(problem, options, spec, config, alignment=alignment, matmul=matmul)
+    require_rates(layout, spec.reader)
     return estimate_layout(layout, alignment, estimated_halo_bytes(problem, config.nhw_cores, layout.shards.in_width))
 
 

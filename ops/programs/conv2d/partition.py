@@ -500,10 +500,7 @@ def _splits_reader(reads: _ReadBlocks, rates: ReaderRates) -> bool:
         return False
     if scheme is BLOCK:
         return True if forced is None else forced
-    try:  # the real library asks for the rates even if they do not decide
-        tile_cycles = rates.tilize_cycles(problem.act_format.name, problem.out_format.name, fp32_dest=options.fp32_dest)
-    except SpecError as error:
-        raise UnknownRatesError(str(error)) from error
+    tile_cycles = _tilize_cycles(problem, options, rates)  # asked for even if they do not decide
     if forced is not None:
         return forced
     stick_bytes, tile_bytes = (problem.act_format.element_bytes or 0) * channels, problem.weight_format.tile_bytes
@@ -515,6 +512,19 @@ def _splits_reader(reads: _ReadBlocks, rates: ReaderRates) -> bool:
     weight_cycles = rates.clock_ghz * weight_bytes * ns_per_byte
     tilize_cycles = blocks.act_w_tiles * blocks.act_h_tiles * tile_cycles
     return act_cycles / 2 + max(weight_cycles, tilize_cycles) < max(act_cycles + tilize_cycles, weight_cycles)
+
+
+def _tilize_cycles(problem: ConvProblem, options: ConvOptions, rates: ReaderRates) -> float:
+    try:
+        return rates.tilize_cycles(problem.act_format.name, problem.out_format.name, fp32_dest=options.fp32_dest)
+    except SpecError as error:
+        raise UnknownRatesError(str(error)) from error
+
+
+def require_rates(layout: ConvPartition, rates: ReaderRates) -> None:
+    """Raises UnknownRatesError where an estimate of HEIGHT shards, also for a matmul, asks for unknown rates."""
+    if layout.scheme is HEIGHT and layout.blocks.act_h_tiles > 1 and not layout.problem.depthwise_row:
+        _tilize_cycles(layout.problem, layout.options, rates)
 
 
 def scheme_alignment(problem: ConvProblem, scheme: TensorMemoryLayout, *, matmul: bool = False) -> int:

@@ -153,6 +153,10 @@ REAL = [
     (call(slice_config=cut(0), **REUSE), NO_REUSE),
     (call(input=operand(1, 1, 1, 64, 32, place=L1), slice_config=L1_FULL, **REUSE | {"shard_layout": None}), NO_REUSE),
     (call(input=operand(1, 1, 1, 64, 32, place=L1), slice_config=L1_FULL, **REUSE), "Expected 4D shape"),
+    # Rates of readers are asked for a scheme that is chosen, of a matmul, too.
+    (conv2d(input=operand(1, 1, 16384, 32, place=L1, layout=TILES), input_height=128, input_width=128,
+            kernel_size=(1, 1), padding=(0, 0, 0, 0), weight=operand(64, 32, 1, 1), out_format=BFLOAT4_B),
+     "Unsupported output data type when calculating tilize cycles"),
     # Of an image without columns no slice is estimated.
     (call(slice_config=cut(0, ACROSS), padding=(1, 1, 9, 8), output_padding=(0, 0)),
      "DRAM Auto slice could not find valid slice configuration. Tried up to 0 slices for width-slicing"),
