@@ -112,6 +112,7 @@ from ttsim.api.quotients import (
 )
 from ttsim.api.reduction import max as max, mean as mean, min as min, std as std, sum as sum, var as var
 from ttsim.api.repeat import expand as expand, repeat as repeat, repeat_interleave as repeat_interleave
+from ttsim.api.sampling import sampling as sampling
 from ttsim.api.shape import (
     TileReshapeMapMode as TileReshapeMapMode, concat as concat, permute as permute, reshape as reshape,
     reshape_on_device as reshape_on_device, slice as slice, squeeze as squeeze, stack as stack, transpose as transpose,

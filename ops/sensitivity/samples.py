@@ -78,6 +78,7 @@ from ops.planners.product import ProductArguments, plan_product
 from ops.planners.rand import plan_rand
 from ops.planners.reduction import ReduceArguments, plan_reduction
 from ops.planners.rotate import RotateArguments, plan_rotate
+from ops.planners.sampling import SamplingArguments, plan_sampling
 from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.fold import plan_fold
 from ops.planners.shape.pad import plan_pad
@@ -292,13 +293,16 @@ def _deconvolutions() -> Iterator[Sample]:
 
 
 def _tensor(
-    layout: Layout, *shape: int, shards: tuple[TensorMemoryLayout, tuple[int, int]] | None = None
+    layout: Layout,
+    *shape: int,
+    data_format: DataFormat = BFLOAT16,
+    shards: tuple[TensorMemoryLayout, tuple[int, int]] | None = None,
 ) -> TensorSpec:
-    """A bfloat16 tensor in DRAM, or in shards on some cores."""
+    """A tensor in DRAM, or in shards on some cores."""
     place = DRAM
     if shards is not None:
         place = MemoryConfig(shards[0], BufferType.L1, ShardSpec(first_cores(CORES, 2, 2), shards[1]))
-    return TensorSpec(shape, BFLOAT16, layout, place)
+    return TensorSpec(shape, data_format, layout, place)
 
 
 def _matrix(
@@ -496,6 +500,17 @@ def _transformers() -> Iterator[Sample]:
     separate = SeparateArguments(source=queries, other=pairs, heads=2, kv_heads=2, place=in_rows)
     chosen = Ternary(operation="where", formats=(BFLOAT16,) * 3, data_format=BFLOAT16)
     weighed = tiles, _tensor(TILES, 1, 1, 1, 64), _tensor(TILES, 1, 1, 1, 32)
+    share = _tensor(ROWS, 2)
+    drawn = SamplingArguments(
+        scores=_tensor(TILES, 1, 1, 2, 64),
+        indices=_tensor(ROWS, 1, 1, 2, 64, data_format=UINT32),
+        counts=_tensor(ROWS, 2, data_format=UINT32),
+        shares=share,
+        temperatures=share,
+    )
+    from_users = {
+        "indices": drawn.indices, "counts": drawn.counts, "shares": drawn.shares, "temperatures": drawn.temperatures,
+    }  # fmt: skip
     experts = MoeArguments(scores=weighed[0], experts=weighed[1], picked=weighed[2], count=32)
     summed = ReduceArguments(name="sum", reduction=Reduction.SUM, axes=(3,))
     for name, plan, tensors in (
@@ -562,6 +577,7 @@ def _transformers() -> Iterator[Sample]:
         ("argmax", partial(plan_argmax, rows, ArgMaxArguments(dim=3, keeps=True)), {"input": rows}),
         ("topk", partial(plan_topk, tiles, TopKArguments(count=32)), {"input": tiles}),
         ("moe", partial(plan_moe, experts), dict(zip(("input", "experts", "picked"), weighed, strict=True))),
+        ("sampling", partial(plan_sampling, drawn), {"input": drawn.scores, **from_users}),
         ("broadcast_to", partial(plan_broadcast_to, tiles, (2, 1, 64, 64)), {"input": tiles}),
         ("nonzero", partial(plan_nonzero, rows), {"input": rows}),
         ("plus_one", partial(plan_plus_one, integers), {"input": integers}),

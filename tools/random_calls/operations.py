@@ -95,6 +95,7 @@ _REASONS: Final = {
         "corerange_to_cores create_sharded_memory_config_ num_cores_to_corerangeset_in_subcoregrids"
     ),
     "divides by a spread that may be 0; tests/ttsim/api/test_statistics.py holds its numbers": "normalize_hw",
+    "draws scores at random, so that no numbers are known; tests/ops/planners/test_sampling.py": "sampling",
     "gives bits of numbers of another type; tests/ttsim/api/test_operations.py holds them": "bitcast",
     "carries out what the four functions of oneDNN prepare, which are drawn": "onednn.run",
 }
