@@ -272,7 +272,10 @@ def plan_to_memory_config(
     Raises DeviceError for unfit shards, or a target of another shape, layout, memory or format.
     """
     if target is not None:
+        if (refused := blocks_in_dram(source.memory_config, place)) is not None:
+            raise DeviceError(refused)
         deals = _deals_anew(source, place, spec, data_format) and target.memory_config.is_sharded()
+        deals = deals and _reshard_refusal(source, target, spec) is None  # otherwise a program copies
         there = target.memory_config if deals else place  # a program that reshards checks the target's memory
         wanted = source.data_format if data_format is None else data_format
         for text in target_refusals(source, target, there, wanted):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from device.errors import DeviceError, NotSimulatedError, shown
+from device.errors import DeviceError, shown
 from device.memory.memory_config import DRAM_MEMORY_CONFIG, BufferType, Layout, MemoryConfig
 from ops.planners.shape.broadcast import plan_broadcast_to
 from ops.planners.shape.plan import axis_of
@@ -171,13 +171,9 @@ def repeat_interleave(
     if repeats == 1 and len(spec.shape) > 1:  # along any axis
         return to_memory_config(input_tensor, spec.memory_config if place is None else place)
     axis = axis_of(index, len(spec.shape), "dim")
-    if repeats == 0:
-        raise NotSimulatedError(
-            f"{owner}: ttsim does not simulate a result without elements; give repeats of 1 or more"
-        )
     if len(spec.shape) == 1:
         return locked_on(device, lambda: _of_vector(input_tensor, repeats, place))
-    if repeats_elements(spec, axis, place, device.spec, free_l1(device)):
+    if repeats > 0 and repeats_elements(spec, axis, place, device.spec, free_l1(device)):
         return converted(owner, plan_repeat_interleave, input_tensor, axis, repeats, place=place)
     return locked_on(device, lambda: _joined(input_tensor, repeats, axis, place))
 
@@ -194,7 +190,7 @@ def _of_vector(tensor: Tensor, repeats: int, place: MemoryConfig | None) -> Tens
 def _joined(tensor: Tensor, repeats: int, axis: int, place: MemoryConfig | None) -> Tensor:
     """Repeats elements of a tensor of rank 2 or more by concatenating rows; a sharded tensor is moved to DRAM."""
     where = tensor.spec.memory_config
-    if not where.is_sharded():
+    if not (where.is_sharded() and repeats):  # nothing is refused by `concat`
         return _each(tensor, repeats, axis, where if place is None else place)
     in_l1 = where.buffer_type is BufferType.L1
     if in_l1 and tensor.layout is Layout.ROW_MAJOR and len(tensor.shape) == IMAGE_RANK:

@@ -85,10 +85,12 @@ def concat(
     """
     require_type_or_none("concat", MemoryConfig, memory_config=memory_config)
     index, group_count = required_integer("concat", "dim", dim), required_integer("concat", "groups", groups)
-    if not _are_tensors(tensors) or not tensors:
+    if not _are_tensors(tensors):
         raise ArgumentTypeError(f"concat: tensors must be a sequence of tensors, not {shown(tensors)}")
     if group_count < 0:
         raise wrong("concat", f"groups must be at least 0, not {group_count}")
+    if not tensors:
+        raise DeviceError("ttnn.concat: expected a non-empty list of Tensors!\ntensors: give 1 or more")
     if output_tensor is not None:
         raise DeviceError("optional output tensor currently unsupported!\nconcat: leave output_tensor out")
     require_type_or_none("concat", CoreRangeSet, sub_core_grids=sub_core_grids)

@@ -61,6 +61,13 @@ REFUSED = [
     ("1x1x32x64 tile + 1x1x32x32 tile", lambda *x: ttnn.concat(x, 2),
      "Device: All dimensions must be the same size except"),
     ("32x32 tile", lambda x: ttnn.concat(x, 2), "ArgumentType: concat: tensors must be a sequence of tensors, not "),
+    *(("32x32", lambda x, tensors=tensors: ttnn.concat(tensors, 7),
+       "Device: ttnn.concat: expected a non-empty list of Tensors!\n") for tensors in ((), [])),
+    # nothing is joined once rows have another axis, which those of 33 columns in shards of 17 cannot have
+    ("2x32 tile", lambda x: ttnn.repeat_interleave(x, 0, 1), "Device: ttnn.concat: expected a non-empty list of Tens"),
+    ("32", lambda x: ttnn.repeat_interleave(x, 0, 0), "Device: ttnn.concat: expected a non-empty list of Tensors!\n"),
+    ("1x1x3x65 rows width/3x33/2", lambda x: ttnn.repeat_interleave(x, 0, 0),
+     f"{OTHER_WIDTH} unless the shard width matches the input last dimension. Input shape: Shape([1, 1, 3, 66]), New "),
     ("64x64 height/64x64/1 dram + 64x64 height/32x64/2 dram", lambda *x: ttnn.concat(x, 1),
      "Device: Sharded tensors must have the same grid."),
     ("64x64 height/64x64/1 dram + 64x64 width/64x64/1", lambda *x: ttnn.concat(x, 1),
@@ -417,6 +424,13 @@ REFUSED = [
     ("64x32 + 64x32 height/32x32/2",
      lambda x, y: ttnn.to_memory_config(x, L1, dtype=ttnn.bfloat4_b, output_tensor=y),
      "Device: Mismatched output memory config."),
+    # a target that cannot be dealt into is copied to, which looks at the memory; BLOCK shards in DRAM come first
+    ("2x31 rows width/2x16/2 + 2x31 rows width/2x1/32",
+     lambda x, y: ttnn.to_memory_config(x, wide((2, 8), 4), output_tensor=y),
+     "Device: Mismatched output memory config. Check"),
+    ("64x32 tile + 64x32 tile height/32x32/2",
+     lambda x, y: ttnn.to_memory_config(x, place("block/64x32/1x1 dram"), output_tensor=y),
+     "Device: We don't support DRAM block sharding"),
     ("1x1x2x24x32 width/48x8/4", lambda x: ttnn.experimental.convert_to_hwc(x),
      "Device: Input shape must be rank 4 (was rank 5)"),
     # rows of 48 bytes, in DRAM, which aligns 32
