@@ -1,7 +1,6 @@
 """ttnn.fold, which moves windows of images into channels, with one program or, as in older models, by transposing."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from device.cores import CoreRangeSet, first_cores
@@ -17,6 +16,7 @@ from device.memory.memory_config import (
 )
 from device.numbers.formats import div_up, round_up
 from ops.planners.shape.fold import RANK, plan_fold
+from ops.programs.data_movement.placement import viewed
 from ttsim.api.device_calls import converted, integers_of, operation, required_device
 from ttsim.api.pad import pad
 from ttsim.api.shape import permute, reshaped_on_device, slice, transpose
@@ -157,9 +157,5 @@ def _by_transposing_pages(
 
 
 def _viewed(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A view of a tensor in HEIGHT shards with another shape, whose rows fill whole shards."""
-    place, width = tensor.memory_config(), shape[-1]
-    shards = place.shard_spec
-    assert shards is not None
-    shards = shards.changed(shape=(shards.shape[0] * shards.shape[1] // width, width))
-    return tensor.seen_as(tensor.spec.changed(shape=shape, memory_config=replace(place, shard_spec=shards)))
+    """A view of a tensor in HEIGHT shards with another shape."""
+    return tensor.seen_as(viewed(tensor.spec, shape, required_device("fold", tensor).spec))

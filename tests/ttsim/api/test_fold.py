@@ -96,6 +96,10 @@ LAYOUTS = ttsim.TensorMemoryLayout
         ((1, 32, 32, 16), shards(HEIGHT, (224, 32), (4, 0), BufferType.DRAM), (2, 2),
          {"padding": (1, 1), "use_transpose_as_fold": True},
          "ttnn.pad: on device tile padding does not support front padding"),
+        ((1, 4, 16, 8), shards(HEIGHT, (64, 32), (1, 0), BufferType.DRAM), (1, 4), {"use_transpose_as_fold": True},
+         "Physical shard shape (8, 16) must be tile {32, 32} sized!"),
+        ((2, 4, 32, 4), shards(HEIGHT, (96, 32), (5, 0), BufferType.DRAM), (4, 4), {"use_transpose_as_fold": True},
+         "Shard width 32 must match physical width 64 for height sharded"),
         ((1, 9, 8, 32), shards(HEIGHT, (64, 32), (4, 0), BufferType.DRAM), (1, 1),
          {"padding": [0, 1, 1, 0], "use_transpose_as_fold": True},
          "ttnn.pad: on device tile padding does not support front padding"),
@@ -183,3 +187,12 @@ def test_zeros_around_tiles_with_padding_are_written():
         folded = ttsim.fold(tensor, 1, 1, padding=(1, 1))
         wanted = np.pad(numbers, ((0, 0), (1, 1), (1, 1), (0, 0)))
         np.testing.assert_array_equal(folded.to_numpy().astype(np.float32).reshape(wanted.shape), wanted)
+
+
+def test_windows_that_do_not_fill_rows_of_shards():
+    """Rows of 27 bfloat16 lie in the 32 that they are transposed in."""
+    text = "For valid non-interleaved buffers page size 54 must equal buffer size 20480. "
+    with ttsim.open_device(values="off") as device:
+        image = ttsim.zeros((1, 9, 32, 32), device=device, memory_config=shards(HEIGHT, (72, 32), (3, 0)))
+        with pytest.raises(ttsim.DeviceError, match=f"^{re.escape(text)}"):
+            ttsim.fold(image, 1, 3, use_transpose_as_fold=True)
