@@ -14,7 +14,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32
 from device.spec.parts import GridSpec
 from ops.planners.eltwise import plan_unary
 from ops.planners.matmul.arguments import MatmulArguments
-from ops.planners.matmul.plan import Leftovers, left_over, plan_expected, plan_matmul, require_output
+from ops.planners.matmul.plan import Leftovers, left_over, plan_expected, plan_matmul, require_blocks, require_output
 from ops.planners.matmul.validation import misplaced, require_floats, shape_of_nothing, validate
 from ops.programs.eltwise.refusals import BY_NAME
 from ttsim.api.conversions import typecast
@@ -121,7 +121,10 @@ class Matmul(Call, name="matmul"):
             **chosen,
         )
         room = device.machine.l1_room_bytes
-        validate(arguments, partial(require_output, arguments, device.spec, free_l1_bytes=room))
+        checks = (
+            partial(check, arguments, device.spec, free_l1_bytes=room) for check in (require_output, require_blocks)
+        )
+        validate(arguments, *checks)
         if device.strict:
             require_floats(arguments)
         plan = plan_matmul(arguments, device.spec, free_l1_bytes=room)

@@ -33,7 +33,7 @@ from ops.planners.conv.arguments import ConvCall
 from ops.planners.conv.operands import PartitionedConv, operands, redistributed, rows_of_weights, upload_weights
 from ops.planners.grid_rules import conv_rules, matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments
-from ops.planners.matmul.plan import require_output, run_matmul
+from ops.planners.matmul.plan import require_blocks, require_output, run_matmul
 from ops.planners.matmul.validation import validate
 from ops.programs.conv2d.block_costs import useful_flops
 from ops.programs.conv2d.op import choose_scheme
@@ -386,7 +386,8 @@ def _raw_refusal(
         batched=False,
     )
     try:
-        validate(arguments, partial(require_output, arguments, spec, free_l1_bytes=free_l1_bytes))
+        checks = (require_output, require_blocks)
+        validate(arguments, *(partial(check, arguments, spec, free_l1_bytes=free_l1_bytes) for check in checks))
     except NotSimulatedError:
         raise
     except (ArgumentError, DeviceError) as error:

@@ -1,6 +1,8 @@
 """Why a matmul program cannot run with a program config, with the real library's text and ours; ttnn 0.81.1."""
 
 from collections.abc import Iterator
+from itertools import chain
+from typing import Final
 
 from device.errors import ArgumentError
 from device.numbers.formats import div_up
@@ -36,15 +38,28 @@ def require_sides(config: MatmulConfig, *sides: str) -> None:
 
 def refusals(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec) -> Iterator[str]:
     """All that speaks against a program, the real library's first complaint first."""
-    name = config.program.config_name
-    for complaint, about in _complaints(call, problem, config, grid):
-        said = complaint if complaint.startswith(NAMELESS) else f"{name}: {complaint}"
+    yield from _said(config, chain(_of_blocks(call, problem, config, grid), _complaints(call, problem, config)))
+
+
+def block_refusals(
+    call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec
+) -> Iterator[str]:
+    """All that speaks against the blocks of a program and its grid."""
+    yield from _said(config, _of_blocks(call, problem, config, grid))
+
+
+def _said(config: MatmulConfig, complaints: Complaints) -> Iterator[str]:
+    """Complaints in the real library's words, with advice."""
+    for complaint, about in complaints:
+        said = complaint if complaint.startswith(NAMELESS) else f"{config.program.config_name}: {complaint}"
         yield f"{said}\n{ADVICE[about]}"
 
 
-def _complaints(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec) -> Complaints:
-    if config.program in (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED):
-        yield from OF_PROGRAM[config.program](call, problem, config)
+UNBLOCKED: Final = (MatmulProgram.SINGLE_TILES, MatmulProgram.DRAM_SHARDED)  # have checks of their own
+
+
+def _of_blocks(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig, grid: GridSpec) -> Complaints:
+    if config.program in UNBLOCKED:
         return
     if config.grid.cols > grid.cols or config.grid.rows > grid.rows:
         yield (
@@ -54,6 +69,12 @@ def _complaints(call: MatmulArguments, problem: MatmulProblem, config: MatmulCon
         )
     yield from _blocks(problem, config)
     yield from _grid(call, problem, config)
+
+
+def _complaints(call: MatmulArguments, problem: MatmulProblem, config: MatmulConfig) -> Complaints:
+    if config.program in UNBLOCKED:
+        yield from OF_PROGRAM[config.program](call, problem, config)
+        return
     if config.fuse_batch and problem.second_batched:
         yield (
             "Matmul with fused batch requires input tensors of shapes BCMK*11KN=BCMN or equivalent. Please change the "

@@ -28,7 +28,7 @@ from device.spec.releases import release_of
 from ops.builder import PlanBuilder, PlanTensor
 from ops.planners.grid_rules import matmul_rules, name_rules
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.checks import refusals, require_sides
+from ops.planners.matmul.checks import block_refusals, refusals, require_sides
 from ops.planners.matmul.choice import choose_config, laid_out, of_banks, whole_tiles
 from ops.planners.matmul.validation import (
     INTEGER_OUTPUT,
@@ -267,8 +267,10 @@ def _checked(call: MatmulArguments, made: _Made, device_spec: DeviceSpec) -> _Ma
     return problem, config, output_spec
 
 
-def _made(call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int) -> _Made:
-    """The problem of ``tiles`` of M, K and N, its config and its output, which the library makes before checks."""
+def _chosen(
+    call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int
+) -> tuple[MatmulProblem, MatmulConfig]:
+    """The problem of ``tiles`` of M, K and N, and its config."""
     m_tiles, k_tiles, n_tiles = tiles
     problem = MatmulProblem(
         m_tiles=m_tiles,
@@ -293,6 +295,12 @@ def _made(call: MatmulArguments, tiles: tuple[int, int, int], device_spec: Devic
     if problem.bias and _adds_bias_later(call, problem, config):
         problem = replace(problem, bias=False)
         config = choose_config(call, problem, grid, free_l1_bytes, release)
+    return problem, config
+
+
+def _made(call: MatmulArguments, tiles: tuple[int, int, int], device_spec: DeviceSpec, free_l1_bytes: int) -> _Made:
+    """The problem, its config and its output, which the library makes before checks."""
+    problem, config = _chosen(call, tiles, device_spec, free_l1_bytes)
     check_target(call, config)
     require_sides(config, "per_core_m", "per_core_n")
     line = _line(call, config)
@@ -313,6 +321,16 @@ def require_output(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_
     made = call.program is not None or min(*tiles, *in_shards)
     if made and (in_shards or call.memory_config.is_sharded()):
         _made(call, (max(tiles[0], 1), max(tiles[1], 1), max(tiles[2], 1)), device_spec, free_l1_bytes)
+
+
+def require_blocks(arguments: MatmulArguments, device_spec: DeviceSpec, *, free_l1_bytes: int) -> None:
+    """Raises for blocks, or a grid, of a given program that do not fit its operands or the device."""
+    call = with_defaults(arguments, device_spec)
+    if call.program is None:
+        return
+    problem, config = _chosen(call, call.tiles, device_spec, free_l1_bytes)
+    for text in block_refusals(call, problem, config, device_spec.grid):
+        raise ArgumentError(text)
 
 
 def _line(call: MatmulArguments, config: MatmulConfig) -> GridSpec | None:

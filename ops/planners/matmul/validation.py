@@ -78,14 +78,20 @@ FORMAT_NAMES = ", ".join(data_format.name for data_format in FORMATS)
 INTEGER_OUTPUT = "the packer's bits of a sum are no integers; convert the output instead"
 
 
-def validate(call: MatmulArguments, require_output: Callable[[], None]) -> None:
-    """Raises for a refused call; ``require_output`` checks its output, which the library makes before layout checks."""
-    for check in (_choices, _target_place, _batches_of_output, _operands, _shapes, _target):
+def validate(call: MatmulArguments, require_output: Callable[[], None], require_blocks: Callable[[], None]) -> None:
+    """Raises for a refused call.
+
+    ``require_output`` checks its output, which the library makes before layout checks, and ``require_blocks`` the
+    blocks of a given program, which the library checks before batches.
+    """
+    for check in (_choices, _target_place, _batches_of_output, _operands, _depths, _batches, _target):
         for text in check(call):
-            if check in (_batches_of_output, _operands, _shapes):
+            if check in (_batches_of_output, _operands, _depths, _batches):
                 require_program(call)
-            if check in (_operands, _shapes):
+            if check in (_operands, _depths, _batches):
                 require_output()
+            if check is _batches:
+                require_blocks()
             raise ArgumentError(text)
 
 
@@ -118,13 +124,16 @@ def require_floats(call: MatmulArguments) -> None:
         raise ArgumentError(f"matmul: dtype must be one of {FORMAT_NAMES}, not {call.output_format}: {INTEGER_OUTPUT}")
 
 
-def _shapes(call: MatmulArguments) -> Iterator[str]:
+def _depths(call: MatmulArguments) -> Iterator[str]:
     width, height = call.first_sides[1], call.second_sides[0]
     if width != height:
         yield (
             f"The width of the first tensor must be equal to the height of the second tensor. Mismatch: width={width} "
             f"height={height}\ninput_tensor_b: {list(call.second.shape)} can not follow {list(call.first.shape)}"
         )
+
+
+def _batches(call: MatmulArguments) -> Iterator[str]:
     first, second = call.first.shape, call.second.shape
     reuse = call.program is not None and call.program.program is MatmulProgram.REUSE and call.batches[0] == 1
     if call.batches[1] == 1 and not reuse:

@@ -1,6 +1,7 @@
 """Plans of matmul and linear against ttnn 0.81.1 without a device, on an 8x8 grid, and what is refused."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,7 @@ from device.numbers.formats import BFLOAT8_B, BFLOAT16, FLOAT32, INT32
 from device.spec.device_spec import load_spec
 from device.spec.parts import GridSpec
 from ops.planners.matmul.arguments import MatmulArguments, with_defaults
-from ops.planners.matmul.plan import left_over, plan_expected, plan_matmul
+from ops.planners.matmul.plan import left_over, plan_expected, plan_matmul, require_blocks, require_output
 from ops.planners.matmul.validation import validate
 from ops.planners.shape.reshape import OTHER_VOLUME, TOO_SMALL
 from ops.programs.matmul.op import MatmulConfig, MatmulProgram
@@ -162,7 +163,7 @@ SHARDED = high((64, 96), 1)
 )
 def test_what_the_real_library_refuses(changes, line):
     with pytest.raises(ArgumentError) as refused:
-        validate(call(**changes), lambda: None)
+        validate(call(**changes), lambda: None, lambda: None)
     assert str(refused.value).splitlines()[0] == line
 
 
@@ -208,7 +209,7 @@ UNLIKE = (
 def test_a_program_is_chosen_before_layouts_and_sides_are_looked_at(changes, line):
     """The operands are wrong, too: rows, or sides that do not go together."""
     with pytest.raises(ArgumentError) as refused:
-        validate(call(**changes), lambda: None)
+        validate(call(**changes), lambda: None, lambda: None)
     assert str(refused.value).splitlines()[0] == line
 
 
@@ -228,7 +229,7 @@ def test_a_bias_in_shards_in_l1_is_read_as_it_lies_where_columns_are_split(rows,
 )
 def test_what_is_not_simulated(changes, text):
     with pytest.raises(ArgumentError, match=text):
-        validate(call(**changes), lambda: None)
+        validate(call(**changes), lambda: None, lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +327,18 @@ def test_grids_and_blocks_come_before_batches_of_both_operands(program, line):
     with pytest.raises(ArgumentError) as refused:
         plan(first=matrix(1, 2, 64, 96), second=matrix(1, 2, 96, 128), program=program)
     assert str(refused.value).splitlines()[0] == line
+
+
+def test_given_blocks_come_before_batches_that_do_not_pair():
+    uneven = call(
+        first=matrix(2, 64, 96), second=matrix(3, 96, 128), program=config(MatmulProgram.REUSE, in0_block_w=2)
+    )
+    checks = (partial(check, uneven, SPEC, free_l1_bytes=FREE) for check in (require_output, require_blocks))
+    with pytest.raises(ArgumentError) as refused:
+        validate(uneven, *checks)
+    assert str(refused.value).splitlines()[0] == (
+        "MatmulMultiCoreReuseProgramConfig: Kt (3) must be divisible by in0_block_w (2)"
+    )
 
 
 def test_buffers_of_shards_that_are_sent():
