@@ -258,7 +258,8 @@ def _refusals_of_copies(
                     f"input_tensor: its one row of {row_bytes(target)} bytes is no multiple of "
                     f"{spec.l1.alignment_bytes}; give a longer one, or go by way of interleaved memory"
                 )
-            if uneven(source, target) is Uneven.LOST:
+            in_l1 = not (in_dram(source) or in_dram(target))  # another program copies shards of DRAM
+            if in_l1 and uneven(source, target) is Uneven.LOST:
                 yield (
                     "unordered_map::at\n"
                     f"memory_config: rows of {target.shape[-1]} that do not fill their shards are lost in a grid with "

@@ -168,6 +168,7 @@ Copy | 64x64 | 64x64 float32 | Only tile layout supports dtype conversion
 Untilize | 64x64 tile height/32x64/2 | 64x60 height/32x60/2 | Output shard row size 120 bytes must be
 Reshard | 1x4 height/1x4/1 | 1x4 height/1x4/1 | DataflowBufferSpec 'shard' has num_entries = 0.
 Reshard | 6x280 width/6x40/7 | 6x280 block/1x48/8x8 | unordered_map::at
+Reshard | 2x1x8x128 height/16x128/1 dram | 2x1x8x128 block/3x24/7x7 | Reshard
 # rows of padding between the images of shards become rows of the result
 Kept | 2x50x64 tile height/64x64/2 | 2x50x64 height/64x64/2 | (2, 64, 64)
 Kept | 1x50x64 tile height/64x64/1 | 1x50x64 height/64x64/1 | None
