@@ -187,6 +187,13 @@ def _refusals(op: CopyTensor, source: TensorSpec, target: TensorSpec, spec: Devi
                     )
             if shards is not None and op.on_one_core:
                 yield "Multicore must be enabled for sharded input\nuse_multicore: leave it out"
+            page_bytes = 0 if shards is None else row_bytes(source, shards.shape[1])
+            if shards is not None and page_bytes % page_alignment_bytes(source.memory_config, spec):
+                yield (
+                    f"Input row-major shard width {shards.shape[1]} bytes gives page size {page_bytes} bytes, which "
+                    f"must be aligned to {alignment_bytes} bytes L1 SRAM buffer alignment requirement\n"
+                    "give wider shards, or interleaved rows"
+                )
         case Conversion.TILIZE_WITH_VAL_PADDING:
             if source.data_format == UINT8:
                 yield (

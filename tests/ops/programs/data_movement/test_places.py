@@ -161,6 +161,7 @@ TilizeAlone | 64x64 height/32x64/2 | height/32x64/2 | Multicore must be enabled 
 UntilizeAlone | 64x64 tile | 64x64 | Untilize
 UntilizeAlone | 96x64 tile height/64x64/2 | 96x64 | Uneven input shard height 64 for tensor height 96 not supported for
 Tilize | 64x32 | 64x32 tile | Tilize
+Tilize | 64x32 width/64x8/4 dram | 64x32 tile | Input row-major shard width 8 bytes gives page size 16 bytes, which must
 Tilize | 64x40 | 64x64 tile | Input tensor width (40) must be divisible by tile width (32)
 Tilize | 40x64 | 64x64 tile | Input tensor height (40) must be divisible by tile height (32)
 TilizeWithValPadding | 50x64 uint8 | 50x64 uint8 tile | Can only tilize bfloat16/float32 or int32/
