@@ -148,6 +148,14 @@ def _size_refusals(call: PoolArguments) -> Iterator[str]:
     for name, value in sizes.items():
         if value < 1:
             yield f"Pool2D: {name} must be greater than 0, got {value}\ngive the sizes of the images"
+    source, pixels = call.source, call.batch * height * width
+    filled = (1, 1, round_up(pixels, TILE), round_up(call.channels, TILE))
+    if source.layout is Layout.TILE and source.shape == (1, 1, pixels, call.channels) and source.padded_shape != filled:
+        given, expected = list(source.padded_shape), f"(1, 1, {filled[2]}, {filled[3]})"
+        yield (
+            f"Padded input tensor shape Shape({given}) does not match expected shape {expected}\n"
+            "input_tensor: it has more padding than tiles need, as prepared weights have"
+        )
     for name, (down, across) in (("Kernel size", call.kernel), ("Stride", call.stride), ("Dilation", call.dilation)):
         if min(down, across) < 1:
             first = f"Pool2D: {name} must be greater than 0 in both dimensions, got ({down}, {across})"

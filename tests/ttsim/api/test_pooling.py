@@ -272,6 +272,16 @@ def test_axes_are_looked_at_before_windows(sides, line):
             ttnn.max_pool2d(x, 1, 8, 8, 32, (9, 0), (2, 2), (0, 0), (1, 1), dtype=ttnn.bfloat8_b)
 
 
+def test_images_with_more_padding_than_tiles_need():
+    """Weights prepared for BLOCK shards: three rows of a kernel of 40 channels, each filled up to 64."""
+    with ttnn.open_device(values="off", l1_small_size=32768) as device:
+        x = ttnn.ones((1, 1, 120, 32), layout=ttnn.TILE_LAYOUT, device=device)
+        weights = x.seen_as(x.spec.changed(padded_shape=(1, 1, 192, 32)))
+        line = "Padded input tensor shape Shape([1, 1, 192, 32]) does not match expected shape (1, 1, 128, 32)"
+        with pytest.raises(ttnn.DeviceError, match=f"^{re.escape(line)}"):
+            ttnn.max_pool2d(weights, 1, 1, 120, 32, (1, 2), (1, 2), (0, 0), (1, 1))
+
+
 def test_images_that_do_not_share_the_sticks_of_a_halo_leave_room_for_more():
     """Recorded from ttnn 0.81.1 on Blackhole: three images in 7 x 32 sticks are 3 x 75, of which a core has 33."""
     image = np.random.default_rng(0).integers(-50, 50, (3, 1, 32, 96)).astype(np.float32)
