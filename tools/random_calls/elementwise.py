@@ -1,7 +1,7 @@
 """Steps that compute every element by itself, of one tensor, of two, or of a tensor and a number."""
 
 from collections.abc import Callable, Mapping
-from math import erf, sqrt
+from math import erf, prod, sqrt
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from tools.random_calls.drafts import (
 from tools.random_calls.references import rounding
 from ttsim.api.unary import NAMES as UNARY_NAMES, OTHER_NAMES
 
+MOST_COMBINED: Final = 1 << 26  # elements of a result whose values are computed
 _erf: Final = np.vectorize(erf, otypes=[np.float64])
 
 
@@ -146,6 +147,8 @@ def binary(draft: Draft) -> Step | None:
     if not in_place and draft.chance(0.1):
         pair = pair[::-1]
     a, b = (np.asarray(side) if isinstance(side, float) else side.values for side in pair)
+    if prod(np.broadcast_shapes(a.shape, b.shape)) > MOST_COMBINED:
+        return None
     dtypes = ["bfloat16" if isinstance(side, float) else side.dtype for side in (first, second)]
     with np.errstate(all="ignore"):
         values = np.asarray(BINARY[name](a, b), np.float64)
