@@ -238,6 +238,7 @@ def require_added_cores(cores: CoreRangeSet | None, spec: DeviceSpec, owner: str
 
 def plan_integral_image(source: TensorSpec, spec: DeviceSpec) -> Plan:
     """Plan the sums of the tensor "input" [1, W, H, C] over W and H; raises DeviceError where the library refuses."""
+    result = source.changed(layout=Layout.TILE)  # refuses shards of no tiles before the input
     for text in _integral_refusals(source):
         raise DeviceError(text)
     if spec.grid.cols < COLUMNS or spec.grid.rows < ROWS:
@@ -247,7 +248,7 @@ def plan_integral_image(source: TensorSpec, spec: DeviceSpec) -> Plan:
         )
 
     def write(builder: PlanBuilder, tensor: PlanTensor) -> PlanTensor:
-        target = PlanTensor("output", source)
+        target = PlanTensor("output", result)
         op = IntegralImage(data_format=source.data_format)
         buffers = integral_buffers(source)
         return builder.run("IntImgDeviceOperation", op, [tensor], target, buffers, dataflow=True)

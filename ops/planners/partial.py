@@ -87,6 +87,8 @@ def shards_on(
         raise NotSimulatedError(f"{owner}: the real library crashes without rows and columns of a shard; give both")
     parts = [div_up(side, part) for side, part in zip(sides, shard_shape, strict=True)]
     needed = {Scheme.HEIGHT_SHARDED: parts[0], Scheme.WIDTH_SHARDED: parts[1]}.get(scheme, prod(parts))
+    if 0 in (grid.x, grid.y):
+        raise DeviceError(f"Start core must be within grid size\n{owner}: give a grid of at least one core")
     if needed > grid.x * grid.y:
         raise DeviceError(
             f"Target number of cores {needed} is greater than total number of available cores {grid.x * grid.y}\n"

@@ -57,7 +57,7 @@ def checked_preparation(
         checks.check_sizes(call, device_spec)
         checks.check_slices(_in_dram(call) if _plans_in_dram(call) else call)
         return call
-    refuse_first(call, (checks.stride_given,), function)
+    refuse_first(call, (checks.stride_given,))
     return _checked_ordinary(_in_shards(call, scheme), device_spec)
 
 

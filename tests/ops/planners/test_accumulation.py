@@ -18,6 +18,7 @@ from ops.planners.accumulation import (
     plan_integral_image,
 )
 from tests.build import place
+from tests.shards import WIDTH, in_box
 
 SPEC = load_spec("wormhole_n150")
 
@@ -105,6 +106,13 @@ def test_an_integral_image_takes_eight_cores():
     assert step.name == "IntImgDeviceOperation"
     assert {str(buffer.cores) for buffer in step.circular_buffers} == {"{[0-0 - 1-3]}"}
     assert [buffer.size_bytes // 2048 for buffer in step.circular_buffers] == [2, 48, 2, 48, 48, 48, 48, 2, 48]
+
+
+def test_shards_of_an_integral_image_are_looked_at_before_its_rows():
+    place = in_box(WIDTH, (245, 32), 2)
+    rows = TensorSpec((1, 49, 5, 64), BFLOAT16, Layout.ROW_MAJOR, place)
+    with pytest.raises(DeviceError, match=r"^Physical shard shape \(245, 32\) must be tile \{32, 32\} sized!"):
+        plan_integral_image(rows, SPEC)
 
 
 def integral(shape=(1, 50, 40, 256), data_format=BFLOAT16, layout=Layout.TILE):

@@ -459,3 +459,5 @@ def test_a_bias_on_the_device_is_not_prepared_for_conv2d(device: ttsim.Device) -
     given = {name: value for name, value in arguments(device, stride=(0, 1)).items() if name != "has_bias"}
     with pytest.raises(ttsim.TTSimError, match=r"^conv bias should be placed on host\nbias_tensor: "):
         ttsim.prepare_conv_bias(bias_tensor=row, **given)
+    with pytest.raises(ttsim.TTSimError, match=r"^stride must be greater than 0, got \(0, 1\)\n"):
+        ttsim.prepare_conv_bias(bias_tensor=ttsim.ones((1, 1, 1, 16)), **given)

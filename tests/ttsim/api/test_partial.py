@@ -67,6 +67,7 @@ REFUSED = [
     (WHOLE, lambda x: sliced(x, (8, 1), (32, 64), 3, 0), "Total height of a tensor must be divisible by num_slices!"),
     (WHOLE, lambda x: sliced(x, (1, 1), (32, 64), 2, 0), "Target number of cores 2 is greater than total number of "
      "available cores 1"),
+    (WHOLE, lambda x: sliced(x, (2, 0), (32, 64), 2, 0), "Start core must be within grid size"),
     (WHOLE, lambda x: sliced(x, (99, 1), (32, 64), 2, 0), "Grid size for sharding must be less than or equal to total "
      "grid available"),
     (WHOLE, lambda x: sliced(x, place("height/32x64/2").shard_spec.grid, (32, 64), 2, 0), "Unsupported type for grid. "
