@@ -54,7 +54,7 @@ class Preparation(Windows2d):
         scheme = bare.memory_layout if bare.is_sharded() else None
         call = checked_preparation(call, role, device.spec, function=self._name, strict=device.strict, scheme=scheme)
         before = plan_rows(call, device.spec)
-        plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device))
+        plan = plan_preparation(call, role, device.spec, free_l1_bytes=free_l1_bytes(device), scheme=scheme)
         with device.function(f"ttnn.{self._name}"):
             if plan.refused:  # raised once what the preparation does before has run
                 run(Plan(steps=(*before.steps, plan.steps[-1]), tensors=before.tensors), {}, device)

@@ -7,7 +7,7 @@ from typing import Final
 
 from device.errors import DeviceError
 from device.memory.layouts import TensorSpec
-from device.memory.memory_config import DRAM_MEMORY_CONFIG, Layout, TensorMemoryLayout
+from device.memory.memory_config import DRAM_MEMORY_CONFIG, TILE, Layout, TensorMemoryLayout
 from device.numbers.formats import div_up
 from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
@@ -226,8 +226,17 @@ def _folded(call: ConvCall) -> ConvCall:
     return replace(folded, folding=Folding(kernel=call.kernel_size, stride=call.stride, weights=True))
 
 
-def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free_l1_bytes: int) -> Plan:
+def plan_preparation(
+    call: ConvCall,
+    role: str,
+    device_spec: DeviceSpec,
+    *,
+    free_l1_bytes: int,
+    scheme: TensorMemoryLayout | None = None,
+) -> Plan:
     """The plan that uploads the "weight" or "bias" of a call of `checked_preparation`; its result has that name.
+
+    ``scheme`` as in `checked_preparation`: of a memory whose shards nobody knows yet.
 
     Raises DeviceError if no number of slices fits, or the blocks do not fit, and ArgumentError for a wrong operand.
     """
@@ -240,7 +249,7 @@ def plan_preparation(call: ConvCall, role: str, device_spec: DeviceSpec, *, free
         call = call if slices is None else cut
     if role == "weight" and _is_whole_matrix(call):
         call = replace(call, conv_config=replace(call.conv_config, shard_layout=None))
-    partitioned = partition_preparation(call, device_spec, slices)
+    partitioned = partition_preparation(call, device_spec, slices, bare=scheme is not None)
     _check_operand(call, role)
     layout, builder = (
         operands.weights_layout(partitioned, operands.read_layout(partitioned)),
@@ -290,14 +299,14 @@ def plan_rows(call: ConvCall, device_spec: DeviceSpec) -> Plan:
 
 
 def partition_preparation(
-    call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None
+    call: ConvCall, device_spec: DeviceSpec, slices: SliceConfig | None, *, bare: bool = False
 ) -> operands.PartitionedConv:
     """The layout that weights are prepared for, with the slices of the DRAM path, or None for the L1 path.
 
     The layout differs from the call's: full_inner_dim orders the rows of BLOCK weights; a given core_grid is ignored;
     sharded inputs count as staying in place, unless reshard_if_not_optimal; and an input in DRAM lies as the window of
     a first slice with the paddings of the whole image, also where one slice is enough and where a 1x1 kernel is a
-    matmul.
+    matmul. An image in ``bare`` memory, whose shards nobody knows, is dealt to the cores tile by tile.
     """
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
@@ -313,7 +322,7 @@ def partition_preparation(
     problem, options = call.lower()
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
     scheme, matmul = call.conv_config.shard_layout, call.prepared_as_matmul
-    before = call.input_alignment(memory, row_major=row_major, matmul=matmul)
+    before = TILE if bare else call.input_alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
     else:

@@ -59,6 +59,16 @@ def test_rows_and_columns_of_prepared_weights(made, wanted):
     assert shape(plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000), "weight") == wanted
 
 
+@pytest.mark.parametrize(("scheme", "rows"), [(None, 768), (BLOCK, 576)])
+def test_images_in_memory_without_shards_are_dealt_tile_by_tile(scheme, rows):
+    """Three rows of a kernel of 3 x 64 channels; eight cores of 8 channels would fill up 24 rows of each to 32."""
+    made = call((16, 20), 64, 32, (3, 3), (1, 1), padding=(1, 1, 0, 0), shard_layout=BLOCK)
+    image = made.input.spec.changed(layout=Layout.ROW_MAJOR, memory_config=L1_MEMORY_CONFIG)
+    made = replace(made, input=replace(made.input, spec=image))
+    plan = plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000, scheme=scheme)
+    assert shape(plan, "weight") == (rows, 32)
+
+
 @pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
 def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its_call_has(name, slices):
     """test_convt2d_dram does not say its output padding to the preparation, which the real library takes for 0.
