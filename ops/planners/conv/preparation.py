@@ -306,7 +306,7 @@ def partition_preparation(
     The layout differs from the call's: full_inner_dim orders the rows of BLOCK weights; a given core_grid is ignored;
     sharded inputs count as staying in place, unless reshard_if_not_optimal; and an input in DRAM lies as the window of
     a first slice with the paddings of the whole image, also where one slice is enough and where a 1x1 kernel is a
-    matmul. An image in ``bare`` memory, whose shards nobody knows, is dealt to the cores tile by tile.
+    matmul. A whole image in ``bare`` memory, whose shards nobody knows, is dealt tile by tile.
     """
     memory, row_major = call.input.spec.memory_config, call.input.spec.layout is Layout.ROW_MAJOR
     if slices is not None:
@@ -322,7 +322,7 @@ def partition_preparation(
     problem, options = call.lower()
     problem, options = replace(problem, row_major=row_major), replace(options, core_grid=None)
     scheme, matmul = call.conv_config.shard_layout, call.prepared_as_matmul
-    before = TILE if bare else call.input_alignment(memory, row_major=row_major, matmul=matmul)
+    before = TILE if bare and slices is None else call.input_alignment(memory, row_major=row_major, matmul=matmul)
     if memory.is_sharded() and not call.conv_config.reshard_if_not_optimal:
         cores, alignment = sharded_input(memory), before
     else:

@@ -69,6 +69,15 @@ def test_images_in_memory_without_shards_are_dealt_tile_by_tile(scheme, rows):
     assert shape(plan, "weight") == (rows, 32)
 
 
+@pytest.mark.parametrize("scheme", [None, BLOCK])
+def test_slices_lie_as_their_windows_whatever_the_memory(scheme):
+    """Three rows of a kernel of 4 x 8 channels."""
+    rows = {"layout": Layout.ROW_MAJOR, "slice_config": cut(2, ACROSS)}
+    made = call((63, 40), 3, 6, (3, 4), (1, 1), **rows, rules=CONV2D, padding=(1, 1, 2, 2), shard_layout=BLOCK)
+    plan = plan_preparation(made, "weight", SPEC, free_l1_bytes=1400000, scheme=scheme)
+    assert shape(plan, "weight") == (96, 32)
+
+
 @pytest.mark.parametrize(("name", "slices"), [("wormhole_n150", 0), ("blackhole_p150", 2)])
 def test_a_nightly_test_of_tt_metal_prepares_weights_for_another_scheme_than_its_call_has(name, slices):
     """test_convt2d_dram does not say its output padding to the preparation, which the real library takes for 0.
