@@ -248,11 +248,10 @@ def plan_conv3d(call: Conv3dArguments, spec: DeviceSpec) -> Plan:
         fp32_dest=call.fp32_dest,
         cores=CoreRangeSet(CoreRange(CoreCoord(0, 0), CoreCoord(grid[0] - 1, grid[1] - 1))),
     )
-    in_dram, sharded = (
-        call.volumes.memory_config.buffer_type is BufferType.DRAM,
-        call.volumes.memory_config.is_sharded(),
-    )
-    op = _tilizing(_aligning(op, spec) if in_dram and not sharded else op, spec)
+    volumes_place = call.volumes.memory_config
+    in_dram = volumes_place.buffer_type is BufferType.DRAM
+    aligns = in_dram and not volumes_place.is_sharded()
+    op = _tilizing(_aligning(op, spec) if aligns else op, spec)
     _check_room(op, spec)
     place_bytes = spec.dram.alignment_bytes if call.offset is not None and call.masked else 0
     buffers = conv3d_buffers(op, _prefetched(op, spec, in_dram=in_dram), place_bytes=place_bytes)

@@ -13,7 +13,7 @@ from device.plan import Plan
 from device.spec.device_spec import DeviceSpec
 from ops.builder import PlanBuilder, PlanTensor, plan_of
 from ops.programs.buffer_shapes import require_cores
-from ops.programs.reduction.sampling import SampleScores, sampling_buffers
+from ops.programs.reduction.sampling import UNDRAWN, SampleScores, sampling_buffers
 
 RANK: Final = 4
 MOST_USERS: Final = 32
@@ -51,7 +51,7 @@ def plan_sampling(call: SamplingArguments, spec: DeviceSpec) -> Plan:
     op = SampleScores(users=users, cores=cores)
 
     def write(builder: PlanBuilder, *tensors: PlanTensor) -> PlanTensor:
-        builder.leave_out_values("sampling: a device draws scores at random; use ttnn.topk, or draw them on the host")
+        builder.leave_out_values(UNDRAWN)
         output = PlanTensor("output", made) if call.target is None else None
         buffers = sampling_buffers(op, scores.shape[-1])
         return builder.run("SamplingDeviceOperation", op, tensors, output, buffers, dataflow=True)

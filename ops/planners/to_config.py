@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 from operator import gt
-from typing import Any
 
 from device.cores import CoreRangeSet
 from device.errors import ArgumentError, DeviceError, NotSimulatedError
@@ -185,8 +184,8 @@ def untilized_rows(
     cut = source.shape != source.padded_shape and not sharded
     padded = source.padded_shape if sharded and not where.is_sharded() else None
     if cut and (source.data_format != BFLOAT16 or on_one_core or where.is_sharded() or cores is not None):
-        how: dict[str, Any] = {"on_one_core": on_one_core, "cores": cores, "seen": source.padded_shape}
-        return unpadded_by(builder, tiles, source.shape, where, name, **how)
+        seen = source.padded_shape
+        return unpadded_by(builder, tiles, source.shape, where, name, on_one_core=on_one_core, cores=cores, seen=seen)
     rows = rows_of(source, source.shape, where, padded)
     return untilized_by(builder, tiles, rows, name, on_one_core=on_one_core, cores=cores)
 

@@ -316,7 +316,10 @@ def l1_path_calls(
     """
     if call.is_matmul or call.runs_by_phases or call.rules.splits or call.folds:
         return ()
-    itself: Callable[[], ConvCall] = lambda: call  # noqa: E731 (typed)
+
+    def itself() -> ConvCall:
+        return call
+
     if call.takes_l1_path:
         return ((itself, 1),)
     slices = call.slice_config

@@ -268,7 +268,7 @@ def _of_shards(
     if layout is BLOCK and cores.cols > 1 and cores.rows > 1:
         per_core, depth = _blocks_of_shards(problem, shards, cores)
         program = MatmulProgram.MCAST_2D
-    elif layout is not BLOCK and (cores.cores > 1 or (layout is HEIGHT and call.transpose_a)):
+    elif layout is not BLOCK and cores.cores > 1:
         high, wide = (side // TILE for side in shards.shape)
         program = MatmulProgram.MCAST_IN0 if layout is WIDTH else MatmulProgram.MCAST_IN1
         per_core, depth = (high, problem.n_tiles), problem.k_tiles

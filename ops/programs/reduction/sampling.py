@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from device.cores import CoreRangeSet
+from device.errors import NotSimulatedError
 from device.memory.memory_config import TILE
 from device.numbers.formats import BFLOAT16, UINT32, Array
 from device.plan import CircularBuffer
@@ -19,6 +18,7 @@ from ops.programs.reduction.reduce import described, streamed, tile_sides
 
 FIXED_TILES: Final = 23  # of bfloat16 that a core has for any row: scores, places, masks, sums and results on their way
 ROW_TILES: Final = 4  # for each tile of a row: turned scores and places of 32 bits, and the places that are read
+UNDRAWN: Final = "sampling: a device draws scores at random; use ttnn.topk, or draw them on the host"
 OWN_BYTES, USER_BYTES = 130, 6  # of each core's own results, and of numbers of all users that it reads
 
 
@@ -30,8 +30,8 @@ class SampleScores(DataMovement):
     cores: CoreRangeSet
 
     def values(self, inputs: Sequence[Array | None], context: ValuesContext) -> Array:
-        """Which scores are drawn is not simulated."""
-        return np.zeros((1, 1, 1, self.users), UINT32.storage)
+        """Raises NotSimulatedError: plans leave the values out."""
+        raise NotSimulatedError(UNDRAWN)
 
     def composed(self, ends: Ends, spec: DeviceSpec) -> Composed:
         """Each core sorts the tiles of the row in which its user is."""
