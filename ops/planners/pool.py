@@ -407,9 +407,9 @@ def _halo(
     shards = sticks.shards.changed(shape=(div_up(batch * share, halo.nhw_cores), sticks.shards.shape[1]))
     place = replace(sticks.memory_config, shard_spec=shards)
     sticks.changed(shape=(batch, height, share, sticks.shape[-1]), memory_config=place)
-    sticks = sticks.changed(
-        memory_config=place
-    )  # where images do not share the sticks evenly, cores have room for more
+    rows = batch * share if halo.scheme is partition.WIDTH else sticks.shape[-2]
+    # Where images do not share the sticks evenly, cores have room for more
+    sticks = sticks.changed(shape=(1, 1, rows, sticks.shape[-1]), memory_config=place)
     refused, walked = None, halo_plan.walk_refusal(sharded.spec.shards.grid)
     if not sharded.in_l1:
         refused = "Only L1 buffers can have an associated circular buffer!\ninput_tensor: move its shards to L1"

@@ -282,6 +282,19 @@ def test_images_with_more_padding_than_tiles_need():
             ttnn.max_pool2d(weights, 1, 1, 120, 32, (1, 2), (1, 2), (0, 0), (1, 1))
 
 
+def test_images_in_columns_that_do_not_share_the_sticks_of_a_halo():
+    """A halo of 98 sticks, of which three images share 99."""
+    image = np.random.default_rng(0).integers(-50, 50, (3, 1, 33, 64)).astype(np.float32)
+    cores = ttnn.CoreRangeSet({ttnn.CoreRange(ttnn.CoreCoord(0, 0), ttnn.CoreCoord(1, 0))})
+    shards = ttnn.ShardSpec(cores, (99, 32), ttnn.ShardOrientation.ROW_MAJOR)
+    place = ttnn.MemoryConfig(ttnn.TensorMemoryLayout.WIDTH_SHARDED, ttnn.BufferType.L1, shards)
+    with ttnn.open_device(l1_small_size=32768) as device:
+        x = ttnn.from_numpy(image, ttnn.bfloat16, device=device, memory_config=place)
+        pooled = ttnn.max_pool2d(x, 3, 1, 33, 64, (1, 2), (2, 3), (0, 0), (1, 1)).to_numpy()
+    windows = [image[:, 0, start : start + 2].max(1) for start in range(0, 32, 3)]
+    assert np.array_equal(pooled.reshape(3, 11, 64), np.stack(windows, 1))
+
+
 def test_images_that_do_not_share_the_sticks_of_a_halo_leave_room_for_more():
     """Recorded from ttnn 0.81.1 on Blackhole: three images in 7 x 32 sticks are 3 x 75, of which a core has 33."""
     image = np.random.default_rng(0).integers(-50, 50, (3, 1, 32, 96)).astype(np.float32)
